@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -69,6 +71,36 @@ def freeze(model: MessagePassingPotential, parts: Sequence[str]) -> None:
         )
     for name in (name for part in parts for name in found[part]):
         named[name].requires_grad_(False)
+
+
+class Heads(nn.Module):
+    """Potentials with the same weights but for last read-outs and references, by name."""
+
+    def __init__(self, model: MessagePassingPotential, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names, self.config = tuple(names), model.config
+        last = f"layers.{model.config.layers - 1}.readout."
+        shared = {id(x): x for name, x in model.named_parameters() if not name.startswith(last)}
+        others = (copy.deepcopy(model, dict(shared)) for _ in self.names[1:])
+        self.potentials = nn.ModuleList([model, *others])
+        self.train(model.training)
+
+    def __getitem__(self, name: str) -> MessagePassingPotential:
+        if name not in self.names:
+            raise KeyError(f"head must be one of {', '.join(self.names)}, got {name!r:.80}")
+        return cast(MessagePassingPotential, self.potentials[self.names.index(name)])
+
+    def take(self, name: str, other: MessagePassingPotential) -> None:
+        """Set the last read-out and known references of a head to those of another potential."""
+        own, species = self[name], self.config.species
+        layers: Any = (own.layers[-1], other.layers[-1])
+        layers[0].readout.load_state_dict(layers[1].readout.state_dict())
+        own.e0[[species.index(z) for z in other.config.species]] = other.e0
+
+
+def potential_of(model: nn.Module, head: int) -> Any:
+    """Return the potential of a head, by position; any other model is its only one."""
+    return model.potentials[head] if isinstance(model, Heads) else model
 
 
 class LowRank(nn.Module):

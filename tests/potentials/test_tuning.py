@@ -3,7 +3,7 @@ import torch
 from torch.nn.utils.parametrize import is_parametrized
 
 from equigeo.potentials import MessagePassingPotential
-from equigeo.potentials.tuning import add_low_rank, freeze, species_tables, with_species
+from equigeo.potentials.tuning import Heads, add_low_rank, freeze, species_tables, with_species
 from equigeo.testing import tolerance
 from equigeo.training.loop.module import plain_state
 from tests.potentials.systems import CRYSTAL, MOLECULE, SPECIES, batch_of, potential
@@ -122,3 +122,33 @@ def test_frozen_weights_have_no_update_of_low_rank():
     learned = {name for name, x in model.named_parameters() if x.requires_grad}
     assert learned
     assert not any(".original" in name or ".radial" in name for name in learned)
+
+
+def test_heads_share_all_but_the_last_read_out_and_references():
+    model, batch = potential(), batch_of(MOLECULE, CRYSTAL)
+    own = model(batch).energy
+    heads = Heads(model, ("a", "b"))
+    assert heads["a"] is model
+    other = heads["b"]
+    named = dict(model.named_parameters())
+    separate = {n for n, x in other.named_parameters() if x is not named[n]}
+    assert separate == {n for n in named if n.startswith("layers.1.readout.")}
+    assert torch.equal(other(batch).energy, own)
+    other.set_references([1.0, 2.0, 3.0])
+    with torch.no_grad():
+        other.layers[1].readout.layer1.weight.mul_(2)
+        assert torch.equal(model(batch).energy, own)
+        model.embedding.weight.mul_(2)
+    assert torch.equal(other.embedding.weight, model.embedding.weight)
+    state, again = heads.state_dict(), Heads(potential(seed=1), ("a", "b"))
+    again.load_state_dict(state)
+    for name in heads.names:
+        assert torch.equal(again[name](batch).energy, heads[name](batch).energy)
+    assert heads["b"](batch).energy[0] != heads["a"](batch).energy[0]
+    fresh = Heads(with_species(potential(seed=2), [7]), ("c", "b"))
+    fresh.take("b", other)
+    assert fresh["b"].e0.tolist() == [1.0, 2.0, 0.0, 3.0]
+    assert torch.equal(fresh["b"].layers[1].readout.layer1.weight,
+                       other.layers[1].readout.layer1.weight)  # fmt: skip
+    with pytest.raises(KeyError, match="head must be one of a, b, got 'c'"):
+        heads["c"]

@@ -30,7 +30,7 @@ _PRIVATE = {
     "POTENTIAL_PRESETS": ("equigeo.tasks.potential.data", "PotentialRunConfig.of_preset"),
     "PotentialPreset": ("equigeo.tasks.potential.data", "PotentialRunConfig.of_preset"),
     "AtomicSamples": ("equigeo.tasks.potential.data", "AtomicSource"),
-    "PotentialEvaluation": ("equigeo.tasks.potential.task", "evaluate_potential"),
-    "potential_table": ("equigeo.tasks.potential.task", "InteratomicPotential.evaluate"),
+    "PotentialEvaluation": ("equigeo.tasks.potential.errors", "evaluate_potential"),
+    "potential_table": ("equigeo.tasks.potential.errors", "InteratomicPotential.evaluate"),
 }
 __getattr__ = renamed(__name__, private_names("0.3", _PRIVATE))

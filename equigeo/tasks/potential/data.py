@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo._core.brief import brief_fields
+from equigeo._core.brief import brief_fields, shown
 from equigeo._core.config import Range, ranges_of, within
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
 from equigeo.datasets.atoms.extxyz import Units
@@ -29,6 +30,7 @@ _MANY: Final = 100_000  # epochs, of a run that ends by the clock
 _RANGED: Final = ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
 _TEXTS: Final = (
     "energy_key", "forces_key", "stress_key", "units", "start_from", "freeze", "replay",
+    "heads", "head",
 )  # fmt: skip
 SIZES: Final = (*_RANGED, "product", "node", "zbl")
 """Fields of the configuration that are those of the potential."""
@@ -104,6 +106,12 @@ class PotentialRunConfig(RunConfig):
         reference energies of known elements are kept.
     replay_share : float
         Share of the frames of an epoch, between 0 and 1.
+    heads : tuple of str
+        Names of levels of theory, for each of which the last read-out and the reference energies
+        are separate; the first is the default. Frames have theirs as the entry ``head``. Frames
+        to replay without it are of the last head.
+    head : str
+        Head of other frames without that entry; empty for the first.
     lora : int
         Train updates of the weights with this rank instead of the weights; 0 trains the weights.
         The checkpoint has the sums. Embeddings of elements are not trained.
@@ -139,6 +147,8 @@ class PotentialRunConfig(RunConfig):
     start_from: str = ""
     freeze: tuple[str, ...] = ()
     lora: int = within(0, 4096, default=0)
+    heads: tuple[str, ...] = ()
+    head: str = ""
     replay: str = ""
     replay_share: float = within(0.0, 1.0, above=True, below=True, default=0.5)
 
@@ -161,8 +171,22 @@ class PotentialRunConfig(RunConfig):
             value = getattr(self, name)
             if len(value if isinstance(value, str) else ",".join(value)) > _LONGEST:
                 raise ValueError(f"{name} must have at most {_LONGEST} characters")
-        if self.lora and self.devices > 1:  # which receive pickled models
-            raise ValueError(f"low-rank updates must have one device, got {self.devices}")
+        if self.devices > 1 and (self.lora or self.heads):
+            what = (
+                "low-rank updates" if self.lora else "runs with heads"
+            )  # not pickled, not counted
+            raise ValueError(f"{what} must have one device, got {self.devices}")
+        heads = self.heads
+        if (
+            len({*heads}) < len(heads)
+            or len(heads) == 1
+            or "" in heads
+            or self.head not in ("", *heads)
+        ):
+            raise ValueError(
+                f"heads must be two or more different names, and head one of them, got "
+                f"{shown(list(heads))} and {shown(self.head)}"
+            )
         if self.units:
             Units.parse(self.units)
 
@@ -184,7 +208,7 @@ class PotentialRunConfig(RunConfig):
 
 UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
     "units": "", "zbl": False, "start_from": "", "freeze": [], "lora": 0, "replay": "",
-    "replay_share": 0.5,
+    "replay_share": 0.5, "heads": [], "head": "",
 }  # fmt: skip
 """Fields that configurations of earlier versions lack, as JSON types."""
 
@@ -204,13 +228,14 @@ class AtomicSamples:
     # (4,) float64: frames, labels of energies, of force components and of stress components in the
     # step over all processes
     labeled: Tensor
+    head: int = field(default=0, kw_only=True)  # of all frames
 
     __repr__ = brief_fields
 
     def to(self, device: torch.device) -> AtomicSamples:
         """Move to a device."""
         moved = (x.to(device) for x in (self.energy, self.forces, self.stress, self.labeled))
-        return AtomicSamples(self.atoms.to(device), *moved)
+        return AtomicSamples(self.atoms.to(device), *moved, head=self.head)
 
     @property
     def counts(self) -> Tensor:
@@ -238,16 +263,30 @@ class AtomicSource(LabelledSource):
 
     @classmethod
     def of_frames(
-        cls, frames: AtomicFrames, cutoff: float, dtype: torch.dtype | None = None
+        cls,
+        frames: AtomicFrames,
+        cutoff: float,
+        dtype: torch.dtype | None = None,
+        heads: Sequence[str] = (),
+        head: str = "",
     ) -> AtomicSource:
         """Build the edges of every frame within ``cutoff``, in angstrom.
 
-        ``dtype`` is that of positions and forces. Default: PyTorch's default.
+        ``dtype`` is that of positions and forces. Default: PyTorch's default. Of several ``heads``,
+        frames without the entry ``head`` have the given one.
         """
-        return cls(tuple(_sample(frames, k, cutoff, dtype) for k in range(len(frames))), frames)
+        numbers = [heads.index(name) for name in heads_of(frames, heads, head)] if heads else None
+        parts = (_sample(frames, k, cutoff, dtype) for k in range(len(frames)))
+        if numbers is not None:
+            parts = (replace(p, head=n) for p, n in zip(parts, numbers, strict=True))
+        return cls(tuple(parts), frames)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> AtomicSamples:
         return join([self.parts[k] for k in chosen.tolist()])
+
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
+        order = sorted(indices, key=lambda k: self.parts[k].head)
+        return [[*same] for _, same in groupby(order, key=lambda k: self.parts[k].head)]
 
     def of_step(self, batch: Any, chosen: Sequence[int]) -> Any:
         labeled = torch.stack([self.parts[k].labeled for k in chosen]).sum(0)
@@ -262,7 +301,8 @@ class AtomicSource(LabelledSource):
         """Iterate over all frames in order, in batches of a moderate number of edges."""
         sizes = (part.atoms.edge_index.shape[1] for part in self.parts)
         for chosen in chunks(sizes, _EDGES):
-            yield join([self.parts[k] for k in chosen])
+            for _, same in groupby((self.parts[k] for k in chosen), key=lambda part: part.head):
+                yield join([*same])
 
     @property
     def avg_neighbors(self) -> float:
@@ -310,6 +350,7 @@ def join(parts: Sequence[AtomicSamples]) -> AtomicSamples:
         torch.cat([part.forces for part in parts]),
         torch.cat([part.stress for part in parts]),
         torch.stack([part.labeled for part in parts]).sum(0),
+        head=parts[0].head,
     )
 
 
@@ -407,10 +448,24 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
     order = np.random.default_rng(seed_sequence(0, "validation")).permutation(number).tolist()
     kept, aside = sorted(order[config.validation :]), sorted(order[: config.validation])
     train, validation = split.train.select(kept), split.train.select(aside)
-    old = replace(config, data=config.replay, subset="", replay="") if config.replay else None
-    data = PotentialData(split, train, validation, None if old is None else load_frames(old))
+    old = _load_replay(config) if config.replay else None
+    data = PotentialData(split, train, validation, old)
     remark = "; ".join(filter(None, (split.remark, _twice(data))))
     return replace(data, split=replace(split, remark=remark))
+
+
+def _load_replay(config: PotentialRunConfig) -> PotentialData:
+    """Load earlier data; frames without a head are of the last."""
+    old = load_frames(replace(config, data=config.replay, subset="", replay=""))
+    if not config.heads:
+        return old
+
+    def named(frames: AtomicFrames) -> AtomicFrames:
+        head = {"head": config.heads[-1]}
+        found = (replace(frame, info=head | dict(frame.info)) for frame in frames)
+        return replace(frames, frames=tuple(found))
+
+    return replace(old, train=named(old.train), validation=named(old.validation))
 
 
 def _twice(data: PotentialData) -> str:
@@ -443,6 +498,24 @@ def _digest(*values: Tensor | Sequence[bool] | float | None) -> int:
     return digest(
         *(none if value is None else torch.as_tensor(value, dtype=none.dtype) for value in values)
     )
+
+
+def heads_of(frames: AtomicFrames, heads: Sequence[str], head: str) -> list[str]:
+    """Return the head of each frame; raise for one that is not among ``heads``."""
+    found = [str(frame.info.get("head", head or heads[0])) for frame in frames]
+    for k, name in enumerate(found):
+        if name not in heads:
+            raise ValueError(
+                f"{place_of(frames, k)} has the head {name!r:.80}, expected {', '.join(heads)}"
+            )
+    return found
+
+
+def by_head(frames: AtomicFrames, heads: Sequence[str], head: str) -> dict[str, AtomicFrames]:
+    """Return the frames of each head that has some."""
+    own = heads_of(frames, heads, head)
+    chosen = {each: [k for k, one in enumerate(own) if one == each] for each in heads}
+    return {each: frames.select(some) for each, some in chosen.items() if some}
 
 
 def check_species(

@@ -1,4 +1,4 @@
-"""Errors of potentials on atomic frames."""
+"""Errors of potentials on atomic frames, and tables of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from equigeo._core.brief import brief_fields
-from equigeo.datasets.atoms.frames import HEAVIEST
+from equigeo._core.text import printable
+from equigeo.datasets.atoms.frames import HEAVIEST, symbol
 from equigeo.potentials import fit_references
 from equigeo.potentials.batch import has_stress, stress_over_cell
+from equigeo.potentials.tuning import potential_of
 from equigeo.tasks.potential.data import AtomicSource
+from equigeo.tasks.task import Evaluation
 
 _MILLI = 1e3  # meV of an eV
 
@@ -177,7 +180,7 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
     energies, forces, stresses = [], [], []
     device = next(model.parameters()).device
     for samples in source.few_at_a_time():
-        found = model(samples.atoms.to(device), stress=stress)
+        found = potential_of(model, samples.head)(samples.atoms.to(device), stress=stress)
         energies.append(found.energy.detach().cpu())
         forces.append(found.forces.detach().cpu())
         nan = torch.full_like(samples.stress, torch.nan)
@@ -203,3 +206,82 @@ def _rms(errors: Tensor) -> float:
 
 def _mean(errors: Tensor) -> float | None:
     return errors.mean().item() if len(errors) else None
+
+
+_SHOWN = 2000  # points of a figure
+
+
+@dataclass(frozen=True, repr=False)
+class PotentialEvaluation(Evaluation):
+    """Errors per set of frames; all dictionaries are keyed by the name of the set."""
+
+    sets: dict[str, dict[str, Any]]  # errors with units in their names
+    species: dict[str, dict[str, dict[str, float]]]  # force errors in meV/angstrom by symbol
+    # pairs (label, prediction): energy in eV per atom minus the mean label, forces in eV/angstrom
+    parity: dict[str, dict[str, list[list[float]]]]
+    remark: str = ""  # warning for the reader of the figures
+    trained_on: int | None = None  # number of training frames; None if not recorded
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to nested dictionaries of JSON types, without the points of figures."""
+        values = super().to_dict()
+        del values["parity"]
+        return values
+
+    @property
+    def num_frames(self) -> int:
+        """Number of frames of all sets."""
+        return sum(errors["frames"] for errors in self.sets.values())
+
+
+def describe_offset(name: str, errors: FrameErrors) -> str:
+    """Describe the constant part of energy errors if it is most of them, else return ""."""
+    spread, unit = errors.energy_spread, errors.energy_unit
+    if spread is None or 2 * spread > errors.energy_errors.square().mean().sqrt():
+        return ""
+    offsets = {symbol(z): f"{x:+.1f}" for z, x in errors.energy_offsets.items()}
+    equal = len(set(offsets.values())) == 1
+    shown = min(offsets.values()) if equal else ", ".join(map(" ".join, offsets.items()))
+    return (
+        f"energies of {name} are off by a constant of {shown} meV per atom; without it, their RMSE "
+        f"is {spread:.1f} {unit}, the spread"
+    )
+
+
+def parity_pairs(errors: FrameErrors) -> dict[str, list[list[float]]]:
+    """Return pairs (label, prediction) of energies and forces for figures."""
+    label = errors.energy_label / errors.counts
+    known = label[~label.isnan()]
+    middle = known.mean() if len(known) else torch.zeros(())
+    return {
+        "energy": _pairs(label - middle, errors.energy / errors.counts - middle),
+        "forces": _pairs(errors.forces_label.reshape(-1), errors.forces.reshape(-1)),
+    }
+
+
+def _pairs(labels: Tensor, found: Tensor) -> list[list[float]]:
+    """Return some evenly spread labeled pairs."""
+    pairs = torch.stack([labels.double(), found.double()], dim=1)
+    pairs = pairs[~pairs[:, 0].isnan()]
+    step = max(1, -(-len(pairs) // _SHOWN))
+    return [[round(x, 6) for x in pair] for pair in pairs[::step].tolist()]
+
+
+def potential_table(evaluation: PotentialEvaluation) -> str:
+    """Format errors per set of frames, with one unit of energies per column."""
+    names = [name for row in evaluation.sets.values() for name in row if name != "atoms"]
+    columns = list(dict.fromkeys(names))
+    width = max(3, *(len(printable(name)) for name in evaluation.sets))
+    lines = [f"{'set':<{width}}  " + "  ".join(columns)]
+    for name, row in evaluation.sets.items():
+        cells = [_cell(row.get(column), len(column)) for column in columns]
+        lines.append(f"{printable(name):<{width}}  " + "  ".join(cells))
+    if evaluation.remark:
+        lines += ["", f"note: {evaluation.remark}"]
+    return "\n".join(lines)
+
+
+def _cell(value: float | None, width: int) -> str:
+    if value is None:
+        return f"{'-':>{width}}"
+    return f"{value:{width}d}" if isinstance(value, int) else f"{value:{width}.2f}"

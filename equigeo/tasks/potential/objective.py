@@ -15,6 +15,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
 from equigeo.potentials.batch import has_stress, stress_over_cell
 from equigeo.potentials.potential import SHORTEST_EDGE
+from equigeo.potentials.tuning import potential_of
 from equigeo.tasks.potential.data import AtomicSamples, PotentialRunConfig
 from equigeo.training.data import LabelledBatch
 from equigeo.training.objective import Objective, known_gradients
@@ -56,6 +57,7 @@ class EnergyForcesStress(Objective):
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         samples: AtomicSamples = batch.inputs
+        model = potential_of(model, samples.head)
         found = model(samples.atoms, forces=self.forces > 0, stress=self.stress > 0)
         frames, energies, forces, stresses = samples.labeled.unbind()
         energy = (found.energy - samples.energy) / samples.counts
@@ -130,6 +132,7 @@ class CompiledObjective(Objective):
     evaluated = EnergyForcesStress.evaluated
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
+        model = potential_of(model, batch.inputs.head)
         if not isinstance(model, MessagePassingPotential):
             name = type(model).__name__
             raise TypeError(f"steps of a MessagePassingPotential can be compiled, got {name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,12 +13,13 @@ from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.frames import symbol
 from equigeo.nn.module import evaluating
 from equigeo.potentials import MessagePassingPotential, fit_references
-from equigeo.potentials.tuning import species_tables, with_species
+from equigeo.potentials.tuning import species_tables
 from equigeo.tasks.potential.data import (
     SIZES,
     AtomicSource,
     PotentialData,
     PotentialRunConfig,
+    by_head,
 )
 from equigeo.tasks.potential.errors import measure_errors
 from equigeo.training.process import seed_sequence
@@ -89,17 +90,15 @@ def check_sizes(model: MessagePassingPotential, config: PotentialRunConfig) -> N
         )
 
 
-def tuned_model(
-    model: MessagePassingPotential,  # trained
+def shift_references(
+    model: MessagePassingPotential,
+    known: Sequence[int],  # elements of the initial weights
     data: PotentialData,
-    source: AtomicSource,  # of the training frames
-) -> MessagePassingPotential:
-    """Return a trained potential for the elements of the data, with shifted reference energies."""
+    source: AtomicSource,  # of its training frames
+) -> None:
+    """Shift the reference energies of a trained potential to those of the training frames."""
     # The network is kept: scales and the number of neighbors are part of it. Energies of another
     # level of theory differ by an amount per element, which would otherwise be learned as forces.
-    known = model.config.species
-    old = () if data.replay is None else data.replay.split.train.species
-    model = with_species(model, (*data.split.train.species, *old))
     species, isolated = model.config.species, data.split.isolated
     e0 = dict(zip(species, model.e0.tolist(), strict=True))
     e0 |= {z: energy for z, energy in isolated.items() if z in e0}
@@ -121,7 +120,15 @@ def tuned_model(
         for z, shift in shifts.items():
             e0[z] += shift
     model.set_references(e0)
-    return model
+
+
+def data_by_head(data: PotentialData, config: PotentialRunConfig) -> dict[str, PotentialData]:
+    """Return the training frames of each head that has some; isolated atoms are of the first."""
+    found = {}
+    for name, frames in by_head(data.train, config.heads, config.head).items():
+        split = data.split if name == config.heads[0] else replace(data.split, isolated={})
+        found[name] = PotentialData(split, frames, data.validation)
+    return found
 
 
 def check_learned(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,9 +13,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from equigeo._core.text import printable
 from equigeo.datasets import AtomicFrames, format_extxyz
 from equigeo.datasets.atoms.extxyz import read_structures
 from equigeo.datasets.atoms.frames import symbol
@@ -22,7 +22,7 @@ from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.nn.module import evaluating
 from equigeo.potentials import MessagePassingPotential
 from equigeo.potentials.config import NodeName, ProductName
-from equigeo.potentials.tuning import add_low_rank, freeze
+from equigeo.potentials.tuning import Heads, add_low_rank, freeze, with_species
 from equigeo.tasks.common.arguments import Argument, natural, number, positive, words
 from equigeo.tasks.potential.data import (
     _MANY,
@@ -31,23 +31,32 @@ from equigeo.tasks.potential.data import (
     AtomicSource,
     PotentialData,
     PotentialRunConfig,
+    by_head,
     check_species,
     frame_digests,
     load_frames,
 )
-from equigeo.tasks.potential.errors import FrameErrors, measure_errors
+from equigeo.tasks.potential.errors import (
+    FrameErrors,
+    PotentialEvaluation,
+    describe_offset,
+    measure_errors,
+    parity_pairs,
+    potential_table,
+)
 from equigeo.tasks.potential.objective import CompiledObjective, EnergyForcesStress
 from equigeo.tasks.potential.start import (
     ReplayingSource,
     check_learned,
     check_sizes,
+    data_by_head,
+    reference_energies,
     reference_source,
     set_references,
-    tuned_model,
+    shift_references,
 )
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
-    Evaluation,
     EvaluationOutput,
     FilePrediction,
     Task,
@@ -78,14 +87,29 @@ def _evaluate(
 FORMATS: Final = ("extxyz", "json")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainedPotential(TrainedModel[PotentialRunConfig]):
-    """Trained potential, as ``equigeo evaluate`` loads it."""
+    """Trained potential, as ``equigeo evaluate`` loads it.
+
+    Of a run with several heads, ``model`` is the potential of the first and ``heads[name]`` that of
+    another, both for every engine.
+    """
+
+    heads: Heads | None = None
 
     task, what, config_type = "potential", "potential", PotentialRunConfig
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        return MessagePassingPotential.from_config(model)
+        found = MessagePassingPotential.from_config(model)
+        return Heads(found, config.heads) if config.heads else found
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TrainedPotential:
+        found = super().load(path)
+        if isinstance(found.model, Heads):
+            return replace(found, model=found.model.potentials[0], heads=found.model)
+        return found
 
     @property
     def species(self) -> str:
@@ -98,8 +122,12 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         Raises ``ValueError`` for elements that the potential does not support.
         """
         check_species(frames, self.model.config.species, self.species)
-        source = AtomicSource.of_frames(frames, self.model.config.cutoff)
-        return measure_errors(self.model, source, stress=any(any(f.pbc) for f in frames))
+        heads, config = self.heads, self.config
+        names, head = ((), "") if heads is None else (heads.names, config.head)
+        cutoff = self.model.config.cutoff
+        source = AtomicSource.of_frames(frames, cutoff, heads=names, head=head)
+        model = self.model if heads is None else heads
+        return measure_errors(model, source, stress=any(any(f.pbc) for f in frames))
 
     def predict_frames(self, frames: AtomicFrames) -> AtomicFrames:
         """Return the same structures with predicted energies, forces and stresses (eV, angstrom).
@@ -142,32 +170,6 @@ def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
     }
 
 
-_SHOWN = 2000  # points of a figure
-
-
-@dataclass(frozen=True, repr=False)
-class PotentialEvaluation(Evaluation):
-    """Errors per set of frames; all dictionaries are keyed by the name of the set."""
-
-    sets: dict[str, dict[str, Any]]  # errors with units in their names
-    species: dict[str, dict[str, dict[str, float]]]  # force errors in meV/angstrom by symbol
-    # pairs (label, prediction): energy in eV per atom minus the mean label, forces in eV/angstrom
-    parity: dict[str, dict[str, list[list[float]]]]
-    remark: str = ""  # warning for the reader of the figures
-    trained_on: int | None = None  # number of training frames; None if not recorded
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert to nested dictionaries of JSON types, without the points of figures."""
-        values = super().to_dict()
-        del values["parity"]
-        return values
-
-    @property
-    def num_frames(self) -> int:
-        """Number of frames of all sets."""
-        return sum(errors["frames"] for errors in self.sets.values())
-
-
 def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> PotentialEvaluation:
     """Compute errors on the validation frames and on every test set.
 
@@ -200,6 +202,10 @@ def evaluate_frames(
                 f"{frames.name}: no frame has an energy, forces or a stress to compare with"
                 f"{frames.found_keys}"
             )
+    if trained.heads is not None:
+        split = partial(by_head, heads=trained.heads.names, head=trained.config.head)
+        parts = {name: split(frames) for name, frames in sets.items()}
+        sets = {f"{name}, {each}": x for name in sets for each, x in parts[name].items()}
     found = {name: trained.errors(part) for name, part in sets.items()}
     return PotentialEvaluation(
         sets={name: errors.summary() for name, errors in found.items()},
@@ -207,42 +213,10 @@ def evaluate_frames(
             name: {symbol(z): row for z, row in errors.by_species().items()}
             for name, errors in found.items()
         },
-        parity={name: _parity(errors) for name, errors in found.items()},
-        remark="; ".join(filter(None, [remark, *map(_describe_offset, found, found.values())])),
+        parity={name: parity_pairs(errors) for name, errors in found.items()},
+        remark="; ".join(filter(None, [remark, *map(describe_offset, found, found.values())])),
         trained_on=trained.trained_on(torch.cat([frame_digests(part) for part in sets.values()])),
     )
-
-
-def _describe_offset(name: str, errors: FrameErrors) -> str:
-    """Describe the constant part of energy errors if it is most of them, else return ""."""
-    spread, unit = errors.energy_spread, errors.energy_unit
-    if spread is None or 2 * spread > errors.energy_errors.square().mean().sqrt():
-        return ""
-    offsets = {symbol(z): f"{x:+.1f}" for z, x in errors.energy_offsets.items()}
-    equal = len(set(offsets.values())) == 1
-    shown = min(offsets.values()) if equal else ", ".join(map(" ".join, offsets.items()))
-    return (
-        f"energies of {name} are off by a constant of {shown} meV per atom; without it, their RMSE "
-        f"is {spread:.1f} {unit}, the spread"
-    )
-
-
-def _parity(errors: FrameErrors) -> dict[str, list[list[float]]]:
-    label = errors.energy_label / errors.counts
-    known = label[~label.isnan()]
-    middle = known.mean() if len(known) else torch.zeros(())
-    return {
-        "energy": _pairs(label - middle, errors.energy / errors.counts - middle),
-        "forces": _pairs(errors.forces_label.reshape(-1), errors.forces.reshape(-1)),
-    }
-
-
-def _pairs(labels: Tensor, found: Tensor) -> list[list[float]]:
-    """Return some evenly spread labeled pairs."""
-    pairs = torch.stack([labels.double(), found.double()], dim=1)
-    pairs = pairs[~pairs[:, 0].isnan()]
-    step = max(1, -(-len(pairs) // _SHOWN))
-    return [[round(x, 6) for x in pair] for pair in pairs[::step].tolist()]
 
 
 def summarize_potential(
@@ -316,8 +290,10 @@ def _begin(
     """Return the potential of a run, and the source with the frames that it has learned."""
     first = None if model is not None else _first(config)
     enter_stream(config.seed, "model")
+    species, old = data.split.train.species, data.replay
     if first is not None:
-        model = tuned_model(first.model, data, source)
+        more = () if old is None else old.split.train.species
+        model = with_species(first.model, (*species, *more))
         source = replace(source, earlier=first.samples)
     elif model is None:
         if config.freeze or config.lora or config.replay:
@@ -332,7 +308,34 @@ def _begin(
         add_low_rank(model, config.lora)
     if first is not None:
         check_learned(model, first.model.config.species)
-    return model, source
+    return _with_references(config, data, source, model, first), source
+
+
+def _with_references(
+    config: PotentialRunConfig,
+    data: PotentialData,
+    source: AtomicSource,
+    model: MessagePassingPotential,
+    first: TrainedPotential | None,
+) -> nn.Module:
+    """Return the potential, with heads if there are, after setting the references of a start."""
+    known = () if first is None else first.model.config.species
+    if not config.heads:
+        if first is not None:
+            shift_references(model, known, data, source)
+        return model
+    heads, parts = Heads(model, config.heads), data_by_head(data, config)
+    for name in config.heads:
+        if first is not None and first.heads is not None and name in first.heads.names:
+            heads.take(name, first.heads[name])
+        if name not in parts:
+            continue
+        if first is None:
+            heads[name].set_references(reference_energies(parts[name]))
+        else:
+            own = AtomicSource.of_frames(parts[name].train, config.cutoff)
+            shift_references(heads[name], known, parts[name], own)
+    return heads
 
 
 _DATA = "DIR|FILE"
@@ -390,6 +393,13 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             "--replay", "earlier data, of which every epoch has some frames, too", metavar=_DATA
         ),
         Argument("--replay-share", "share of these frames", number, metavar="X", unit="share"),
+        Argument(
+            "--heads",
+            "levels of theory, with read-outs and references of their own",
+            words,
+            metavar="NAME,...",
+        ),
+        Argument("--head", "level of frames that do not name theirs", metavar="NAME"),
         Argument("--compile", "compile the training step first", constant=True),
         Argument("--product", "product of the messages", choices=get_args(ProductName)),
         Argument("--node", "nonlinearity of atoms", choices=get_args(NodeName)),
@@ -402,6 +412,9 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument("--layers", "rounds of messages", positive, metavar="N", unit="rounds"),
         Argument("--correlation", "highest power of sums", positive, metavar="N", unit="power"),
         Argument("--zbl", "add the repulsion of nuclei at short distances", constant=True),
+    )
+    predict_arguments = (
+        Argument("--head", "level of theory of frames that do not name theirs", metavar="NAME"),
     )
     evaluate_arguments = (
         Argument(
@@ -484,15 +497,17 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     def plan(
         self, config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
     ) -> FitPlan:
-        new = AtomicSource.of_frames(data.train, config.cutoff)
+        build = partial(AtomicSource.of_frames, cutoff=config.cutoff, heads=config.heads)
+        new = build(data.train, head=config.head)
         learned, new = _begin(config, data, new, model)
-        sources = {"validation": AtomicSource.of_frames(data.validation, config.cutoff)}
+        sources = {"validation": build(data.validation, head=config.head)}
         if data.replay is not None:
-            old = AtomicSource.of_frames(data.replay.train, config.cutoff)
+            last = config.heads[-1] if config.heads else ""
+            old = build(data.replay.train, head=last)
             new = ReplayingSource(
                 new.parts, new.frames, new.earlier, old=old, share=config.replay_share
             )
-            sources["replay"] = AtomicSource.of_frames(data.replay.validation, config.cutoff)
+            sources["replay"] = build(data.replay.validation, head=last)
         loss = EnergyForcesStress.of(config)
         objective: Objective = CompiledObjective(loss) if config.compile else loss
         evaluate = partial(_evaluate, sources, bool(config.forces_weight))
@@ -573,23 +588,3 @@ def _read(path: Path) -> AtomicFrames:
         (frames,) = load_every_frame(path).values()  # in their order
         return frames
     return read_structures(path)
-
-
-def potential_table(evaluation: PotentialEvaluation) -> str:
-    """Format errors per set of frames, with one unit of energies per column."""
-    names = [name for row in evaluation.sets.values() for name in row if name != "atoms"]
-    columns = list(dict.fromkeys(names))
-    width = max(3, *(len(printable(name)) for name in evaluation.sets))
-    lines = [f"{'set':<{width}}  " + "  ".join(columns)]
-    for name, row in evaluation.sets.items():
-        cells = [_cell(row.get(column), len(column)) for column in columns]
-        lines.append(f"{printable(name):<{width}}  " + "  ".join(cells))
-    if evaluation.remark:
-        lines += ["", f"note: {evaluation.remark}"]
-    return "\n".join(lines)
-
-
-def _cell(value: float | None, width: int) -> str:
-    if value is None:
-        return f"{'-':>{width}}"
-    return f"{value:{width}d}" if isinstance(value, int) else f"{value:{width}.2f}"

@@ -22,8 +22,9 @@ from equigeo.tasks.potential import (
     measure_errors,
 )
 from equigeo.tasks.potential.data import check_species
+from equigeo.tasks.potential.errors import describe_offset, potential_table
 from equigeo.tasks.potential.start import reference_energies, reference_source
-from equigeo.tasks.potential.task import _describe_offset, format_predictions, potential_table
+from equigeo.tasks.potential.task import format_predictions
 from equigeo.testing import tolerance
 from equigeo.training.data import EpochBatches
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs
@@ -389,11 +390,11 @@ def test_constant_errors_of_energies_are_told_from_their_spread():
     per_atom = replace(found, periodic=True)
     assert per_atom.energy_spread < 0.6 * found.energy_spread
     # One composition does not tell elements apart: the mean error per atom is the constant.
-    assert "off by a constant" in _describe_offset("test", found)
-    assert "H +50." in _describe_offset("test", found)
-    assert not _describe_offset("test", replace(found, energy=noise))
+    assert "off by a constant" in describe_offset("test", found)
+    assert "H +50." in describe_offset("test", found)
+    assert not describe_offset("test", replace(found, energy=noise))
     alike = errors_of([0.001, 0.002], 0.0)
-    assert "+0.5 meV per atom;" in _describe_offset("test", alike)
+    assert "+0.5 meV per atom;" in describe_offset("test", alike)
     assert alike.energy_offsets == {1: pytest.approx(0.5), 6: pytest.approx(0.5)}
     assert alike.energy_spread < 1e-9  # rounding of 1 meV
     nothing = replace(found, energy_label=torch.full((50,), torch.nan).double())

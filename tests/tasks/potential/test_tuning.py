@@ -7,18 +7,21 @@ import torch
 
 from equigeo.cli import main
 from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
+from equigeo.potentials import MessagePassingPotential
 from equigeo.potentials.tuning import species_tables
 from equigeo.tasks.potential import (
     InteratomicPotential,
     PotentialData,
     PotentialRunConfig,
     TrainedPotential,
+    evaluate_potential,
     load_frames,
 )
 from equigeo.tasks.potential.data import UNKNOWN_EARLIER, frame_digests
 from equigeo.testing import tolerance
 from equigeo.training import time_limit
 from equigeo.training.data import EpochBatches
+from equigeo.training.loop.module import sums_of_parts
 from tests.tasks.potential.frames import molecules, small_config
 from tests.tasks.tiny_data import assert_same_state
 
@@ -263,3 +266,107 @@ def test_earlier_frames_in_new_test_sets_are_reported(tuned, old_and_new, tmp_pa
     assert re.search(r"training frames are repeated: \d of ", data.split.remark)
     plain = load_frames(replace(tuned, **old_and_new | {"replay": ""}))
     assert "repeated" not in plain.split.remark
+
+
+OFFSETS = {"pbe": {1: 0.0, 6: 0.0}, "ccsd": {1: 3.0, 6: -40.0}}  # of two levels of theory
+
+
+def of_level(frames, name, named=True):
+    info = {"head": name} if named else {}
+    moved = (replace(f, info=info) for f in shifted(frames, OFFSETS[name]))
+    return tuple(moved)
+
+
+@pytest.fixture
+def two_levels():
+    """Frames of two levels of theory; those of the first do not name theirs."""
+    frames = (
+        *of_level(molecules(8, seed=3), "pbe", False),
+        *of_level(molecules(6, seed=4), "ccsd"),
+    )
+    return PotentialData(
+        AtomicSplit("two levels", AtomicFrames(frames)),
+        AtomicFrames((*frames[:6], *frames[8:12])),
+        AtomicFrames((*frames[6:8], *frames[12:])),
+    )
+
+
+def test_levels_of_theory_have_heads_of_their_own(config, two_levels, tmp_path):
+    task = InteratomicPotential()
+    config = replace(config, heads=("pbe", "ccsd"), recipe=replace(config.recipe, epochs=20))
+    trained = task.train(config, tmp_path / "a", data=two_levels)
+    assert trained.heads.names == ("pbe", "ccsd")
+    assert trained.heads["pbe"] is trained.model
+    assert isinstance(trained.model, MessagePassingPotential)
+    for name, seed in (("pbe", 5), ("ccsd", 6)):
+        frames = AtomicFrames(of_level(molecules(4, seed=seed), name))
+        assert trained.errors(frames).energy_mae < 500  # levels differ by 70 eV
+    assert trained.errors(two_levels.validation).energy_mae < 500  # of both
+    weights = [trained.heads[name].layers[-1].readout.layer1.weight for name in ("pbe", "ccsd")]
+    assert not torch.equal(*weights)
+    found = evaluate_potential(trained, two_levels).sets
+    assert {name: row["frames"] for name, row in found.items()} == {
+        "validation, pbe": 2, "validation, ccsd": 2
+    }  # fmt: skip
+    assert not task.train(config, tmp_path / "b", data=two_levels, callbacks=time_limit(1e-9)
+                          ).is_finished  # fmt: skip
+    parts = task.train(config, tmp_path / "b", data=two_levels, resume=True)
+    assert_same_state(trained.heads.state_dict(), parts.heads.state_dict())
+    third = AtomicFrames(of_level(molecules(6, seed=7), "ccsd", False))  # levels begin anew
+    again = replace(config, heads=("mp2", "ccsd"), start_from=str(tmp_path / "a" / "model.ckpt"))
+    heads = task.plan(again, PotentialData(AtomicSplit("new", third), third, third)).model
+    assert torch.equal(heads["ccsd"].e0, trained.heads["ccsd"].e0)
+    assert not torch.equal(heads["mp2"].e0, trained.model.e0)
+    for name, own in (("ccsd", trained.heads["ccsd"]), ("mp2", trained.model)):
+        found, kept = (x.layers[-1].readout.layer1.weight for x in (heads[name], own))
+        assert torch.equal(found, kept)
+    other = replace(two_levels, validation=AtomicFrames(of_level(molecules(2), "ccsd")))
+    other = replace(other, train=AtomicFrames(tuple(
+        replace(f, info={"head": "mp2"}) for f in other.train)))  # fmt: skip
+    with pytest.raises(ValueError, match="frame 0 has the head 'mp2', expected pbe, ccsd"):
+        task.plan(config, other)
+
+
+def test_batches_of_two_levels_have_the_gradients_of_their_parts(config, two_levels):
+    plan = InteratomicPotential().plan(replace(config, heads=("pbe", "ccsd")), two_levels)
+    batch = plan.train.divided_batch([9, 0, 7, 1])
+    assert [part.inputs.head for part in batch.parts] == [0, 1]
+    loss, _ = sums_of_parts(plan.objective, plan.model, batch)
+    loss.backward()
+    found = {name: x.grad.clone() for name, x in plan.model.named_parameters()}
+    plan.model.zero_grad()
+    for head, chosen in (("pbe", [0, 1]), ("ccsd", [9, 7])):
+        plan.objective.sums(plan.model[head], plan.train.batch(chosen))[0].backward()
+    for name, x in plan.model.named_parameters():
+        torch.testing.assert_close(found[name], x.grad, **tolerance(torch.float32, 100))
+
+
+@pytest.mark.parametrize("lora", [0, 2])
+def test_replayed_frames_of_another_level_keep_their_head(
+    tuned, start, old_and_new, tmp_path, capsys, lora
+):
+    frames = AtomicFrames(of_level(molecules(20, seed=8), "ccsd", False))
+    (tmp_path / "new.xyz").write_text(format_extxyz(frames))
+    config = replace(tuned, heads=("ccsd", "pbe"), lora=lora, **old_and_new)
+    trained = InteratomicPotential().train(config, tmp_path / "run")
+    first = TrainedPotential.load(start).model
+    assert torch.equal(trained.heads["pbe"].e0, first.e0)
+    shift = (trained.model.e0 - first.e0) @ torch.tensor([3.0, 2.0], dtype=torch.float64)
+    assert shift == pytest.approx(-71.0, abs=1.0)  # eV; errors of the start are smaller
+    data = load_frames(config)
+    found = evaluate_potential(trained, data).sets
+    assert [*found] == ["validation, ccsd", "test, ccsd", "replay validation, pbe"]
+    assert found["test, ccsd"]["energy MAE (meV)"] < 1000
+    checkpoint, file = str(tmp_path / "run" / "model.ckpt"), str(tmp_path / "new.xyz")
+    energies = []
+    for options in ((), ("--head", "ccsd"), ("--head", "pbe")):
+        form = ("--format", "json", "--output", str(tmp_path))
+        assert main(["predict", checkpoint, file, *options, *form]) == 0
+        written = json.loads((tmp_path / "new.predicted.json").read_text())
+        energies.append(written["frames"][0]["energy"])
+    assert energies[0] == energies[1]
+    # eV, as above
+    assert energies[0] - energies[2] == pytest.approx(-71.0, abs=1.0)
+    capsys.readouterr()
+    assert main(["predict", checkpoint, file, "--head", "mp2"]) == 2
+    assert "head one of them, got ['ccsd', 'pbe'] and 'mp2'" in capsys.readouterr().err
