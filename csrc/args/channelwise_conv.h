@@ -36,14 +36,14 @@ template <class S>
 struct ChannelwiseConv : ProductForward<S> {
   Graph graph;
   RadialWeights<Compute<S>> radial;
-  SplineWeights<Compute<S>> spline;  // on the CPU alone
+  SplineWeights<Compute<S>> spline;
 };
 
 template <class S>
 struct ChannelwiseConvBackward : ProductBackward<S> {
   Graph graph;
-  SplineWeights<Compute<S>> spline;  // on the CPU alone
-  Compute<S>* grad_position;         // (edges,) or null
+  SplineWeights<Compute<S>> spline;
+  Compute<S>* grad_position;  // (edges,) or null
 };
 
 template <class S>

@@ -49,8 +49,6 @@ def check_ops(
 def all_cases() -> Iterator[Case]:
     """Every row with every problem at its full size, in all dtypes that kernels have."""
     for op in OPS:
-        if op.name == "spline_conv_backward":  # called on the CPU alone
-            continue
         for problem in op.problems([SMALL, *PROBLEMS]):
             for dtype in (*DTYPES, torch.bfloat16) if reads_bfloat16(op.name) else DTYPES:
                 yield Case(op, problem, dtype)

@@ -18,13 +18,12 @@ from tests.ops.simulated import ROOT
 
 # Its body is made of PyTorch's matrix products and eigenvectors, on every device.
 WITHOUT_KERNELS = {"principal_axes_nd"}
-# Elsewhere this convolution is made of PyTorch's matrix product, its batch norm is taken, and
-# weights that are splines are computed first; second derivatives of connected products are made of
-# these and their gradients.
+# Elsewhere this convolution is made of PyTorch's matrix product, and its batch norm is taken;
+# second derivatives of connected products are made of these and their gradients.
 OF_THE_CPU = {
     *(
         name + suffix
-        for name in ("attention_conv", "relu_batch_norm", "spline_conv")
+        for name in ("attention_conv", "relu_batch_norm")
         for suffix in ("", "_backward")
     ),
     "copywise_product_double_backward",
@@ -38,6 +37,7 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/ops/first_use.py": "kernels are tested on a card before their first use",
     "equigeo/interop/accelerated/base.py": "lengths are read on the CPU alone",
     "equigeo/nn/tables.py": "what was kept on the CPU goes to where modules are made",
+    "equigeo/potentials/frozen.py": "splines are measured against networks on the CPU alone",
     "equigeo/points/search.py": "torch-cluster is used on the CPU alone",
     "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",
     "equigeo/training/checkpoint.py": "files hold tensors of the CPU",
@@ -67,7 +67,8 @@ def test_kernels_of_both_devices_have_the_same_names():
         for device in ("cpu", "cuda")
     }
     for op in registered(""):
-        stem = re.sub("(_double)?_backward$", "", op).replace("radial_conv", "channelwise_conv")
+        stem = re.sub("(_double)?_backward$", "", op)
+        stem = re.sub("^(radial|spline)_conv$", "channelwise_conv", stem)
         assert stem in sources["cpu"] & sources["cuda"], op
 
 

@@ -94,6 +94,8 @@ TRAPPED: dict[str, Callable[[], Any]] = {
     "an edge that is not there": graph("channelwise_conv", "order", 1, EDGES),
     "a target that is not there": graph("channelwise_conv_backward", "target", 1, -1),
     "a place that is not there": graph("channelwise_conv_backward", "back_order", 1, EDGES),
+    "a function of a spline that is not there": graph("spline_conv", "first", 1, -1),
+    "functions that end behind all": graph("spline_conv_backward", "first", 1, 2),
     "a row of orders that ends before it begins": graph("so2_conv", "ptr", 1, EDGES),
     "a source of orders that is not there": graph("so2_conv", "source", 1, NODES),
     "an edge of orders that is not there": graph("so2_conv", "order", 1, -1),

@@ -1,8 +1,8 @@
 // Rows of weights that are splines of one number, with their derivatives.
 #pragma once
 
-#include "args/channelwise_conv.h"
 #include "kernels/cpu/pack.h"
+#include "math/spline.h"
 
 namespace equigeo {
 namespace {
@@ -65,14 +65,8 @@ template <class T>
 inline void evaluate_spline(
     const SplineWeights<T>& spline, T position, const T* rows, T* weights, T* slopes) {
   T value[kMostFunctions], slope[kMostFunctions];
-  for (int64_t f = 0; f < spline.functions; ++f) {  // Horner's rule
-    T sum = 0, sum_slope = 0;
-    for (int64_t k = spline.functions; k-- > 0;) {
-      sum_slope = sum_slope * position + sum;
-      sum = sum * position + spline.basis[k * spline.functions + f];
-    }
-    value[f] = sum;
-    slope[f] = sum_slope;
+  for (int64_t f = 0; f < spline.functions; ++f) {
+    evaluate_function(spline, f, position, value[f], slope[f]);
   }
   if (slopes != nullptr) {
     combine_all<T, true>(value, slope, spline, rows, weights, slopes);

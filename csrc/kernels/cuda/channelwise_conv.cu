@@ -58,7 +58,8 @@ const char* run(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   sums.y = op.y;
   sums.weight = op.weight;
   sums.weight_stride = op.weight_stride;
-  sums.layer = {op.radial.hidden, op.radial.matrix, op.radial.num_hidden, op.radial.stride};
+  sums.radial = op.radial;
+  sums.spline = op.spline;
   sums.out = op.out;
   sums.x_ir_mul = true;
   if (error == nullptr && !op.table.ir_mul) {
@@ -85,6 +86,8 @@ const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream
   gradients.grad_x = op.grad_x;
   gradients.grad_y = op.grad_y;
   gradients.grad_weight = op.grad_weight;
+  gradients.spline = op.spline;
+  gradients.grad_position = op.grad_position;
   gradients.sums = scratch.sums;
   gradients.in_ir_mul = true;
   if (error == nullptr && !op.table.ir_mul) {

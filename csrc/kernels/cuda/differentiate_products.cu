@@ -57,6 +57,24 @@ __device__ void put_second(
   }
 }
 
+// What all lanes have added to the gradients of positions, in order.
+template <class T>
+__device__ void put_positions(
+    const SplineMemory<T>& memory, const EdgeRows* edges, int count, T* grad_position) {
+#pragma unroll 1
+  for (int b = threadIdx.y; b < count; b += blockDim.y) {
+    T sum[1] = {};
+#pragma unroll 1
+    for (unsigned warp = 0; warp < blockDim.y; ++warp) {
+      sum[0] += memory.sums[b][warp][threadIdx.x];
+    }
+    sum_lanes<1>(sum);
+    if (threadIdx.x == 0) {
+      grad_position[edges[b].own] = sum[0];
+    }
+  }
+}
+
 // All of a batch, whose rows of edges are there.
 template <bool Second, class S, class T>
 __device__ __forceinline__ void add_batch(
@@ -97,11 +115,13 @@ __global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
     differentiate_rows(DifferentiateProducts<S> op, int available, int most) {
   using T = Compute<S>;
   BlockMemory<T>& memory = static_shared<BlockMemory<T>>();
+  const bool splines = kSplines<Second, S> && op.spline.position != nullptr;
+  SplineMemory<T>* functions = dynamic_shared<SplineMemory<T>>();
   const bool leads = threadIdx.x == 0 && threadIdx.y == 0;
   if (leads) {
     const int sets = (Second ? 2 : 1) + blockDim.y;
     const BlockMatrices<T> fit = fit_matrices(
-        dynamic_shared<T>(), available, sets, most, op.plan.totals->numbers,
+        reinterpret_cast<T*>(functions + splines), available, sets, most, op.plan.totals->numbers,
         static_cast<int>(op.plan.dim_y));
     memory.matrices = fit;
   }
@@ -128,10 +148,19 @@ __global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
       clear_numbers(matrices.second(0), count * matrices.dim_y);
       __syncthreads();
       clear_weights(op, memory.edges, count);
+      if (splines) {
+        const int threads = kWarp * blockDim.y, thread = threadIdx.y * kWarp + threadIdx.x;
+        stage_functions(
+            op.spline, memory.edges, count, thread, threads, functions->values, functions->slopes);
+        clear_numbers(&functions->sums[0][0][0], kBatch * kWarps * kWarp);
+      }
       const bool last = own || k + count == segment.end;
       add_batch<Second>(op, memory, count, own || k == segment.begin, last);
       if (op.grad_y != nullptr) {
         put_second(op, memory.edges, count, matrices.second(0));
+      }
+      if (splines) {
+        put_positions(*functions, memory.edges, count, op.grad_position);
       }
       __syncthreads();
       k += count;
@@ -151,7 +180,9 @@ const char* launch_gradients(const DifferentiateProducts<S>& op, void* stream) {
   const int64_t warps = op.plan.count < 1 ? 1 : op.plan.count < kWarps ? op.plan.count : kWarps;
   const int64_t sets = (Second ? 2 : 1) + warps;
   const int64_t least = (sets * kLargestMatrix + op.plan.dim_y) * static_cast<int64_t>(sizeof(T));
-  const int64_t bytes = least > kUsualBytes ? least : kUsualBytes;
+  const int64_t usual = least > kUsualBytes ? least : kUsualBytes;
+  const bool splines = op.spline.position != nullptr;
+  const int64_t bytes = usual + (splines ? static_cast<int64_t>(sizeof(SplineMemory<T>)) : 0);
   if (bytes > available) {
     return "rows of the second input are too long for the shared memory of this device";
   }
@@ -164,7 +195,7 @@ const char* launch_gradients(const DifferentiateProducts<S>& op, void* stream) {
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   const dim3 block(kWarp, static_cast<unsigned>(warps));
   launch_kernel(
-      kernel, grid_of(units), block, bytes, stream, op, static_cast<int>(bytes / sizeof(T)),
+      kernel, grid_of(units), block, bytes, stream, op, static_cast<int>(usual / sizeof(T)),
       static_cast<int>(most));
   return launch_error();
 }

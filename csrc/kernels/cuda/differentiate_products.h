@@ -22,6 +22,8 @@ struct DifferentiateProducts {
   S* grad_x;              // (rows, dim_x)
   S* grad_y;              // (edges, dim_y)
   S* grad_weight;         // (edges, dim_weight) or null
+  SplineWeights<Compute<S>> spline;
+  Compute<S>* grad_position;  // (edges,) or null
   Compute<S>* sums;       // (rows, dim_x), of grad_x over some of the edges, by cut_sums
   bool in_ir_mul;         // the layout of grad and x, which may be another than that of the plan
   OperandTangents<S> tangents;

@@ -86,6 +86,19 @@ struct Steps {
   }
 };
 
+// What a block keeps at the start of its dynamic shared memory if weights are splines: their
+// functions at the positions of a batch of edges, with derivatives, and what each lane adds to the
+// gradients of positions.
+template <class T>
+struct SplineMemory {
+  T values[kBatch * kMostFunctions], slopes[kBatch * kMostFunctions];
+  T sums[kBatch][kWarps][kWarp];
+};
+
+// Whether weights may be splines.
+template <bool Second, class S>
+constexpr bool kSplines = !Second && std::is_same_v<S, Compute<S>>;
+
 // Channels of a row, by way of shared memory where lanes would read from far apart.
 template <int D, int N, class S, class T>
 __device__ __forceinline__ void load_row_channels(
@@ -102,7 +115,7 @@ __device__ __forceinline__ void load_row_channels(
   load_staged(shared, StagedLayout<N>(ir_mul, D), channels, 0, 0, D, to);
 }
 
-// Ask for what a step needs from afar.
+// Ask for what a step needs from afar. Derivatives of splines take the place of tangents.
 template <int N, bool Second, class S, class T>
 __device__ __forceinline__ void bring_step(
     const DifferentiateProducts<S>& op,
@@ -115,6 +128,15 @@ __device__ __forceinline__ void bring_step(
   if (fits<N>(path.d3, WarpMemory<T>::kNumbers)) {
     const S* grad = op.grad + rows.other * op.plan.dim_out + path.out;
     stage_channels<N>(grad, op.in_ir_mul, path.mul, path.d3, tile.channel, to.channels);
+  }
+  if constexpr (kSplines<Second, S>) {
+    if (op.spline.position != nullptr && path.weight >= 0) {
+      const SplineMemory<T>& functions = *dynamic_shared<SplineMemory<T>>();
+      combine_functions<N, true>(
+          op.spline, path, step.copy, channels, rows.own, functions.values + step.b,
+          functions.slopes + step.b, to.weights, to.weight_tangents);
+      return;
+    }
   }
   const int64_t at = rows.own * op.weight_stride;
   bring_lane_weights<N>(op.weight, at, path, step.copy, channels, T(1), to.weights);
@@ -162,6 +184,15 @@ __device__ __forceinline__ void make_step(
     for (int n = 0; n < N; ++n) {
       if (channels.has(n)) {
         store_away(to + channels.at(n) * path.mul2, slope[n]);
+      }
+    }
+  }
+  if constexpr (kSplines<Second, S>) {
+    if (op.spline.position != nullptr && path.weight >= 0) {
+      T& sum = dynamic_shared<SplineMemory<T>>()->sums[step.b][threadIdx.y][threadIdx.x];
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        sum += slope[n] * from.weight_tangents[n * kWarp + threadIdx.x];
       }
     }
   }

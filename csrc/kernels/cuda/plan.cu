@@ -262,7 +262,7 @@ __device__ void write_tiles(Side side, const Span& span, int first, int last, Ti
     const int row = n % shape.parts * shape.rows;
     const int rows = shape.rows < span.d - row ? shape.rows : span.d - row;
     const int channel = n / shape.parts * shape.channels;
-    to[n] = {first, last, span.begin, span.mul, span.d, row, rows, channel};
+    to[n] = Tile{first, last, span.begin, span.mul, span.d, row, rows, channel};
   }
 }
 

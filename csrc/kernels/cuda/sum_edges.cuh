@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kChannels = 2;  // of a lane, at most
 
-// What a warp keeps in shared memory: hidden numbers of edges, then their matrices; their channels;
-// their weights; and rows of a tile on their way. With tangents of the operands there are two of
-// all.
+// What a warp keeps in shared memory: hidden numbers, or functions of splines, of edges, then their
+// matrices; their channels; their weights; and rows of a tile on their way. With tangents of the
+// operands there are two of all.
 template <class S>
 struct alignas(16) WarpMemory {
   using T = Compute<S>;
@@ -132,11 +132,17 @@ __device__ __forceinline__ void bring_weights(
     int count,
     WarpMemory<S>& memory) {
   using T = Compute<S>;
-  if constexpr (std::is_same_v<S, T> && !Second) {  // there is no such layer in bfloat16
-    if (op.layer.hidden != nullptr && path.weight >= 0) {
-      constexpr int kRoom = WarpMemory<S>::kMatrices / kBatch;
+  if constexpr (std::is_same_v<S, T> && !Second) {  // in bfloat16 all are given
+    constexpr int kRoom = WarpMemory<S>::kMatrices / kBatch;
+    static_assert(kRoom >= kMostFunctions);
+    if (op.radial.hidden != nullptr && path.weight >= 0) {
       compute_weights<N, kRoom>(
-          op.layer, path, copy, channels, memory.edges, count, memory.matrices, memory.weights);
+          op.radial, path, copy, channels, memory.edges, count, memory.matrices, memory.weights);
+      return;
+    }
+    if (op.spline.position != nullptr && path.weight >= 0) {
+      compute_splines<N>(
+          op.spline, path, copy, channels, memory.edges, count, memory.matrices, memory.weights);
       return;
     }
   }

@@ -4,7 +4,6 @@
 #include "kernels/cuda/edge_list.h"
 #include "kernels/cuda/operand_tangents.h"
 #include "kernels/cuda/plan.h"
-#include "kernels/cuda/radial_layer.h"
 
 namespace equigeo {
 
@@ -17,7 +16,8 @@ struct SumProducts {
   const S* weight;        // (edges, dim_weight) or null
   int64_t weight_stride;  // dim_weight, or 0 if all rows share one
   S* out;                 // (rows, dim_out)
-  RadialLayer<Compute<S>> layer;
+  RadialWeights<Compute<S>> radial;
+  SplineWeights<Compute<S>> spline;
   bool x_ir_mul;  // the layout of x, which may be another than that of the plan
   OperandTangents<S> tangents;
   bool second;  // whether these are the derivatives along tangents

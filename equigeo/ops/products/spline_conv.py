@@ -21,7 +21,6 @@ from equigeo.ops.products.channelwise_conv import (
 )
 from equigeo.ops.runtime.batching import Batched, in_front, share_the_rest
 from equigeo.ops.runtime.declare import declare, declared
-from equigeo.ops.runtime.library import runs_compiled
 from equigeo.ops.runtime.tape import Gradients
 
 SPLINE_SCHEMA = (
@@ -106,9 +105,7 @@ def spline_conv(
     check_device(**features, first=first, **named, paths=table.paths)
     values = table.values.to(computed_in(x.dtype))
     tail = (*graph, table.paths, table.entries, values, table.dim_out, table.ir_mul)
-    if runs_compiled("spline_conv", x.device):
-        return spline_conv_op(x, y, *spline, *tail)
-    return channelwise_conv_op(x, y, spline_weights(*spline), *tail)
+    return spline_conv_op(x, y, *spline, *tail)
 
 
 def spline_weights(

@@ -1,4 +1,3 @@
-// On the CPU alone: on other devices weights are computed first.
 #include "register/products.h"
 
 namespace equigeo {
@@ -107,7 +106,7 @@ std::tuple<Tensor, Tensor, Tensor> spline_conv_backward_op(
 }  // namespace
 }  // namespace equigeo
 
-STABLE_TORCH_LIBRARY_IMPL(equigeo, CPU, library) {
+STABLE_TORCH_LIBRARY_IMPL(equigeo, EQUIGEO_DEVICE, library) {
   library.impl("spline_conv", TORCH_BOX(&equigeo::spline_conv_op));
   library.impl("spline_conv_backward", TORCH_BOX(&equigeo::spline_conv_backward_op));
 }
