@@ -189,6 +189,7 @@ CASES: Cases = {
     "channelwise product": (product, BOTH),
     "channelwise convolution": (conv, BOTH),
     "convolution with its radial layer": (radial, BOTH),
+    "convolution with splines": (splines, BOTH),
     "convolution by orders": (by_orders, ONE),
     "linear layer": (linear, BOTH),
     "symmetric contraction": (contraction, BOTH),
@@ -203,7 +204,6 @@ CASES: Cases = {
 }
 ON_THE_CPU: Cases = {
     "convolution by attention": (attention_conv, ONE),
-    "convolution with splines": (splines, BOTH),
     "normalized activation": (batch_norm, ONE),
 }
 """With kernels there alone."""
