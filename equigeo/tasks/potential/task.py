@@ -387,7 +387,11 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             metavar="PART,...",
         ),
         Argument(
-            "--lora", "rank of the updates of weights; 0: any", natural, metavar="RANK", unit="rank"
+            "--lora",
+            "rank of updates of the weights; 0: train the weights",
+            natural,
+            metavar="RANK",
+            unit="rank",
         ),
         Argument(
             "--replay", "earlier data, of which every epoch has some frames, too", metavar=_DATA
