@@ -102,8 +102,8 @@ class PotentialRunConfig(RunConfig):
         the last, or "body", which is all but the read-outs.
     replay : str
         Earlier data, loaded like ``data``: a share of the training frames of every epoch is drawn
-        from theirs, and as many are held out. Both sets must have one level of theory, and
-        reference energies of known elements are kept.
+        from theirs, and as many are held out. Without heads, both sets must have one level of
+        theory, and reference energies of known elements are kept.
     replay_share : float
         Share of the frames of an epoch, between 0 and 1.
     heads : tuple of str
@@ -172,20 +172,12 @@ class PotentialRunConfig(RunConfig):
             if len(value if isinstance(value, str) else ",".join(value)) > _LONGEST:
                 raise ValueError(f"{name} must have at most {_LONGEST} characters")
         if self.devices > 1 and (self.lora or self.heads):
-            what = (
-                "low-rank updates" if self.lora else "runs with heads"
-            )  # not pickled, not counted
-            raise ValueError(f"{what} must have one device, got {self.devices}")
-        heads = self.heads
-        if (
-            len({*heads}) < len(heads)
-            or len(heads) == 1
-            or "" in heads
-            or self.head not in ("", *heads)
-        ):
+            raise ValueError(f"low-rank updates and heads must have one device, got {self.devices}")
+        known = {"", *self.heads}
+        if self.head not in known or len(known) <= len(self.heads) or len(self.heads) == 1:
             raise ValueError(
                 f"heads must be two or more different names, and head one of them, got "
-                f"{shown(list(heads))} and {shown(self.head)}"
+                f"{shown(list(self.heads))} and {shown(self.head)}"
             )
         if self.units:
             Units.parse(self.units)

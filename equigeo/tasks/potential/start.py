@@ -124,7 +124,9 @@ def shift_references(
 
 def data_by_head(data: PotentialData, config: PotentialRunConfig) -> dict[str, PotentialData]:
     """Return the training frames of each head that has some; isolated atoms are of the first."""
-    found = {}
+    found: dict[str, PotentialData] = {}
+    if not config.heads:
+        return found
     for name, frames in by_head(data.train, config.heads, config.head).items():
         split = data.split if name == config.heads[0] else replace(data.split, isolated={})
         found[name] = PotentialData(split, frames, data.validation)

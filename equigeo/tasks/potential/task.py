@@ -300,8 +300,9 @@ def _begin(
             raise ValueError(
                 "--freeze, --lora and --replay are for trained weights; add --start-from"
             )
-        model = MessagePassingPotential(config.model(data.split.train.species))
-        set_references(model, data, source.avg_neighbors)
+        model = MessagePassingPotential(config.model(species))
+        first_part = next(iter(data_by_head(data, config).values()), data)
+        set_references(model, first_part, source.avg_neighbors)
     freeze(model, config.freeze)
     if config.lora:
         model = copy.deepcopy(model)  # a given one keeps its form
@@ -329,8 +330,9 @@ def _with_references(
         if first is not None and first.heads is not None and name in first.heads.names:
             heads.take(name, first.heads[name])
         if name not in parts:
-            continue
-        if first is None:
+            if first is None:
+                raise ValueError(f"{data.train.name}: no training frame has the head {name!r:.80}")
+        elif first is None:
             heads[name].set_references(reference_energies(parts[name]))
         else:
             own = AtomicSource.of_frames(parts[name].train, config.cutoff)

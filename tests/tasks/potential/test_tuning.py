@@ -133,7 +133,7 @@ def test_interrupted_runs_with_updates_of_low_rank_end_alike_in_plain_weights(
     model = TrainedPotential.load(start).model
     task.train(config, tmp_path / "c", model=model)
     assert_same_state(model.state_dict(), first)  # a given model keeps its form
-    with pytest.raises(ValueError, match="low-rank updates must have one device, got 2"):
+    with pytest.raises(ValueError, match="low-rank updates and heads must have one device, got 2"):
         replace(config, devices=2)
 
 
@@ -325,6 +325,11 @@ def test_levels_of_theory_have_heads_of_their_own(config, two_levels, tmp_path):
         replace(f, info={"head": "mp2"}) for f in other.train)))  # fmt: skip
     with pytest.raises(ValueError, match="frame 0 has the head 'mp2', expected pbe, ccsd"):
         task.plan(config, other)
+    with pytest.raises(ValueError, match="no training frame has the head 'mp2'"):
+        task.plan(replace(config, heads=("pbe", "ccsd", "mp2")), two_levels)
+    for heads, head in ((("a",), ""), (("a", "a"), ""), (("a", ""), ""), (("a", "b"), "c")):
+        with pytest.raises(ValueError, match="heads must be two or more different names"):
+            replace(config, heads=heads, head=head)
 
 
 def test_batches_of_two_levels_have_the_gradients_of_their_parts(config, two_levels):
