@@ -6,10 +6,12 @@ from equigeo.potentials.calculator import Calculator, hessian, hessian_vector_pr
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.export import compile_package, export_program
 from equigeo.potentials.potential import FittedReferences, MessagePassingPotential, fit_references
+from equigeo.potentials.uncertainty import LastLayerUncertainty
 
 __all__ = [
     "AtomicBatch",
     "Calculator",
+    "LastLayerUncertainty",
     "MessagePassingPotential",
     "PotentialConfig",
     "PotentialOutput",

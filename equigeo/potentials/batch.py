@@ -266,6 +266,9 @@ class PotentialOutput:
         positive if a crystal would shrink. NaN for a system without three periodic axes.
     virial : Tensor, (systems, 3, 3), float64, or None
         Minus the derivative of the energy to strain, in eV, of any system.
+    features : Tensor, (atoms, n), float64, or None
+        Inputs of the last layers minus those of isolated atoms, times the scale of the element:
+        ``energies`` are a linear function of them, plus those of isolated atoms.
 
     Examples
     --------
@@ -279,6 +282,7 @@ class PotentialOutput:
     forces: Tensor | None = None
     stress: Tensor | None = None
     virial: Tensor | None = None
+    features: Tensor | None = None
 
     __repr__ = brief_repr
 

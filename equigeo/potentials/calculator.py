@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, Final, TypeAlias
@@ -11,14 +12,16 @@ from weakref import ref
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from equigeo._core.brief import shown
 from equigeo._core.checks import check_shape
 from equigeo.graphs import VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.potentials.batch import AtomicBatch
 from equigeo.potentials.frozen import frozen
 from equigeo.potentials.potential import MessagePassingPotential
+from equigeo.potentials.uncertainty import LastLayerUncertainty, committee_output
 
 _EDGES_AT_ONCE = 4096  # all rows counted: for 544 edges 8 rows were the fastest, 72 a fifth slower
 
@@ -127,9 +130,10 @@ class Calculator(_Base):
 
     Parameters
     ----------
-    model : MessagePassingPotential
+    model : MessagePassingPotential, or sequence of MessagePassingPotential
         In float32 or float64; results are float64. Elements that it does not know raise
-        ``ValueError``.
+        ``ValueError``. Several, of equal species, cutoff, dtype and device, are a committee:
+        results are means, and uncertainties sample standard deviations.
     skin : float
         In angstrom: edges are listed up to cutoff and skin, and updated when atoms or the cell have
         moved too far (:class:`equigeo.graphs.VerletList`). Results do not depend on it.
@@ -138,12 +142,16 @@ class Calculator(_Base):
     cell_stress : bool
         Return a stress for systems without three periodic axes, too: over the volume of the given
         cell. ASE's filters multiply by it, so that a mask relaxes slabs.
+    uncertainty : LastLayerUncertainty, optional
+        Of the one potential: adds uncertainties to the results.
 
     Attributes
     ----------
     implemented_properties : list of str
         energy and free_energy (equal), energies of atoms, which include those of elements, in eV;
-        forces in eV/angstrom; stress in eV/angstrom^3 as xx, yy, zz, yz, xz, xy.
+        forces in eV/angstrom; stress in eV/angstrom^3 as xx, yy, zz, yz, xz, xy. With a committee
+        or ``uncertainty``: energy_uncertainty in eV and, of force components of each atom,
+        forces_uncertainty (atoms,) in eV/angstrom.
     calls : int
         Number of evaluations of the potential.
     rebuilds : int
@@ -170,21 +178,35 @@ class Calculator(_Base):
 
     def __init__(
         self,
-        model: MessagePassingPotential,
+        model: MessagePassingPotential | Sequence[MessagePassingPotential],
         *,
         skin: float = DEFAULT_SKIN,
         backend: str = "auto",
         cell_stress: bool = False,
+        uncertainty: LastLayerUncertainty | None = None,
     ) -> None:
         if _ase is None:
             raise ImportError("a Calculator needs ASE: pip install 'ase>=3.23'")
         super().__init__()
         self.model = model
         self.cell_stress = cell_stress
+        self.uncertainty = uncertainty
+        _check_members(self._members, uncertainty)
+        if uncertainty is not None or len(self._members) > 1:
+            names = ["energy_uncertainty", "forces_uncertainty"]
+            # ASE reads them from the object
+            self.implemented_properties = [  # type: ignore[misc]
+                *type(self).implemented_properties,
+                *names,
+            ]
         self.calls = 0
-        self._new_list = partial(VerletList, model.config.cutoff, skin, backend=backend)
+        self._new_list = partial(VerletList, self._members[0].config.cutoff, skin, backend=backend)
         self._lists: _Lists = OrderedDict({0: (None, self._new_list())})  # checks the options
         self._forgotten = 0
+
+    @property
+    def _members(self) -> tuple[MessagePassingPotential, ...]:
+        return (self.model,) if isinstance(self.model, nn.Module) else tuple(self.model)
 
     @property
     def rebuilds(self) -> int:
@@ -231,7 +253,7 @@ class Calculator(_Base):
             )
         with torch.no_grad():  # no graph; the potential enables gradients for its derivatives
             batch = self.batch(self.atoms if atoms is None else atoms)
-            out = frozen(self.model)(batch, stress=has_stress)
+            out, *uncertainties = self._evaluate(batch, has_stress)
         self.calls += 1
         self.results = {
             "energy": float(out.energy[0]),
@@ -239,24 +261,38 @@ class Calculator(_Base):
             "energies": _array(out.energies),
             "forces": _array(out.forces),
         }
+        if uncertainties:
+            self.results["energy_uncertainty"] = float(uncertainties[0])
+            self.results["forces_uncertainty"] = _array(uncertainties[1])
         if out.stress is not None:
             self.results["stress"] = _array(out.stress[0][_VOIGT])
         if has_stress and not periodic:
             virial = _array(out.virial)[0]
             self.results["stress"] = -virial[_VOIGT] / self.atoms.cell.volume
 
+    def _evaluate(self, batch: AtomicBatch, stress: bool) -> tuple[Any, ...]:
+        """Return the output, and uncertainties of energy and forces if there are any."""
+        if len(self._members) > 1:
+            return committee_output([frozen(m)(batch, stress=stress) for m in self._members])
+        model, uncertainty = frozen(self._members[0]), self.uncertainty
+        if uncertainty is None:
+            return (model(batch, stress=stress),)
+        out = model(batch, stress=stress, features=True)
+        return out, *uncertainty(out, batch)
+
     def batch(self, atoms: Any) -> AtomicBatch:
         """Build the edges of an ``ase.Atoms``, as one system on the device of the potential."""
-        weight = self.model.embedding.weight
+        model = self._members[0]
+        weight = model.embedding.weight
         if weight.dtype not in {torch.float32, torch.float64}:
             raise TypeError(
                 f"weights must be float32 or float64, got {weight.dtype}: call model.float()"
             )
         numbers = torch.from_numpy(np.array(atoms.numbers, np.int64))
-        self.model.species_of(numbers.to(weight.device))  # before any list is built
+        model.species_of(numbers.to(weight.device))  # before any list is built
         batch = AtomicBatch.from_ase(
             atoms,
-            self.model.config.cutoff,
+            model.config.cutoff,
             dtype=torch.float64,  # unwrapped atoms may be far from the origin
             vector_dtype=weight.dtype,
             verlet=self._list_of(atoms),
@@ -271,7 +307,31 @@ class Calculator(_Base):
         atoms = self.atoms if atoms is None else atoms
         if atoms is None:
             raise ValueError("nothing was calculated yet: call get_hessian(atoms)")
-        return _array(hessian(self.model, self.batch(atoms)))
+        batch = self.batch(atoms)
+        return np.mean([_array(hessian(model, batch)) for model in self._members], axis=0)
+
+
+def _check_members(
+    models: Sequence[MessagePassingPotential], uncertainty: LastLayerUncertainty | None
+) -> None:
+    """Raise unless potentials are alike, and are one of the same species as its uncertainty."""
+    if not models or not all(isinstance(model, nn.Module) for model in models):
+        raise TypeError(f"model must be one or several potentials, got {shown(models)}")
+    kinds = []
+    for model in models:
+        weight = model.embedding.weight
+        kinds.append((model.config.species, model.config.cutoff, weight.dtype, weight.device))
+    for kind in kinds:
+        if kind != kinds[0]:
+            raise ValueError(
+                "potentials of a committee must have equal species, cutoff, dtype and device, got "
+                f"{kinds[0]} and {kind}"
+            )
+    if uncertainty is not None and (len(models), uncertainty.species) != (1, kinds[0][0]):
+        raise ValueError(
+            f"uncertainty must be of one potential of the species {list(uncertainty.species)}, got "
+            f"{len(models)} of {list(kinds[0][0])}"
+        )
 
 
 def _array(x: Tensor) -> NDArray[np.float64]:

@@ -351,6 +351,13 @@ class Interaction(nn.Module):
         out: Tensor = self.readout(h[:, : self.readout.sizes[0]])
         return out.squeeze(-1)
 
+    def last_inputs(self, h: Tensor) -> Tensor:
+        """Return what the last layer of the readout multiplies by its weights, (atoms, n)."""
+        x = h[:, : self.readout.sizes[0]]
+        for layer in [*self.readout.children()][:-1]:
+            x = layer(x)
+        return x
+
 
 @final
 class SpeciesLinear(nn.Module):

@@ -125,6 +125,12 @@ class MessagePassingPotential(SavedConfig):
         """Representations of energies and of forces."""
         return self._represent("0e"), self._represent("1o")
 
+    @property
+    def num_features(self) -> int:
+        """Number of features of an atom, the inputs of the last layers of the readouts."""
+        layers: Any = self.layers
+        return sum(layer.readout.sizes[-2] for layer in layers)
+
     def _saved_options(self) -> Mapping[str, Any]:
         options = super()._saved_options()
         # "full" is the same function, with all messages in memory.
@@ -173,17 +179,25 @@ class MessagePassingPotential(SavedConfig):
             buffer.copy_(given)
 
     def forward(
-        self, batch: AtomicBatch, forces: bool = True, stress: bool = False
+        self,
+        batch: AtomicBatch,
+        forces: bool = True,
+        stress: bool = False,
+        features: bool = False,
     ) -> PotentialOutput:
         """Compute energies and their derivatives, also under ``no_grad``.
 
         ``stress`` includes the virial. Results have a graph in training mode, or if positions or
         cells require gradients.
         """
+        kept: list[Tensor] = []
+        wanted = kept if features else None
         if not (forces or stress):
             batch = batch.outside_inference_mode() if torch.is_grad_enabled() else batch
-            energies = self.energies(batch)
-            return PotentialOutput(sum_by_system(energies, batch), energies)
+            energies = self.energies(batch, features=wanted)
+            return PotentialOutput(
+                sum_by_system(energies, batch), energies, None, None, None, *kept
+            )
         given = batch.positions.requires_grad or (
             batch.cell is not None and batch.cell.requires_grad
         )
@@ -197,14 +211,15 @@ class MessagePassingPotential(SavedConfig):
             moved = batch.with_positions(positions)
             strain = moved.positions.new_zeros(batch.num_systems, 3, 3, dtype=torch.float64)
             strain.requires_grad_(stress)
-            energies = self.energies(moved, moved.vectors(strain if stress else None))
-            wanted = [moved.positions, strain] if stress else [moved.positions]
+            vectors = moved.vectors(strain if stress else None)
+            energies = self.energies(moved, vectors, features=wanted)
+            by = [moved.positions, strain] if stress else [moved.positions]
             slopes = torch.autograd.grad(
-                energies.sum(), wanted, create_graph=record, materialize_grads=True
+                energies.sum(), by, create_graph=record, materialize_grads=True
             )
         energy = sum_by_system(energies, batch)
         if not record:
-            energy, energies = energy.detach(), energies.detach()
+            energy, energies, *kept = (x.detach() for x in (energy, energies, *kept))
         virial = -slopes[1] if stress else None
         return PotentialOutput(
             energy,
@@ -212,13 +227,21 @@ class MessagePassingPotential(SavedConfig):
             -slopes[0] if forces else None,
             None if virial is None else stress_of(virial, batch),
             virial,
+            *kept,
         )
 
-    def energies(self, batch: AtomicBatch, vectors: Tensor | None = None) -> Tensor:
+    def energies(
+        self,
+        batch: AtomicBatch,
+        vectors: Tensor | None = None,
+        *,
+        features: list[Tensor] | None = None,
+    ) -> Tensor:
         """Compute the energy of each atom, (atoms,), float64, in eV, as a differentiable function.
 
-        ``vectors`` replaces the edge vectors of the batch. Another cutoff, a dtype other than that
-        of the weights, unknown elements and coincident atoms raise.
+        ``vectors`` replaces the edge vectors of the batch. The features of :class:`PotentialOutput`
+        are appended to ``features``. Another cutoff, a dtype other than that of the weights,
+        unknown elements and coincident atoms raise.
         """
         if batch.cutoff != self.config.cutoff:
             raise ValueError(
@@ -226,7 +249,7 @@ class MessagePassingPotential(SavedConfig):
                 f"potential, got {batch.cutoff}"
             )
         vectors = batch.vectors() if vectors is None else vectors
-        return self.energies_of_edges(batch.numbers, batch.edges, vectors)
+        return self.energies_of_edges(batch.numbers, batch.edges, vectors, features=features)
 
     def energies_of_edges(
         self,
@@ -235,6 +258,7 @@ class MessagePassingPotential(SavedConfig):
         vectors: Tensor,
         *,
         exchange: Callable[[Tensor], Tensor] | None = None,
+        features: list[Tensor] | None = None,
     ) -> Tensor:
         """Compute the energy of each atom from edges that are known, such as those of an engine.
 
@@ -251,6 +275,8 @@ class MessagePassingPotential(SavedConfig):
             From rows of targets, (targets, dim), to rows of sources, (sources, dim);
             differentiable, and called before each layer but the first. Needed if there are more
             sources than targets.
+        features : list of Tensor, optional
+            The features of :class:`PotentialOutput`, (targets, n), are appended to it.
 
         Returns
         -------
@@ -273,9 +299,14 @@ class MessagePassingPotential(SavedConfig):
         _check_apart(edges, lengths)
         radial = lengths if self.is_frozen else radial_features(self, lengths)
         edge = EdgeFeatures(edges, vectors, self.harmonics(vectors), radial)
-        values = self._values(species, edge, exchange)
+        inputs: list[Tensor] | None = None if features is None else []
+        values = self._values(species, edge, exchange, inputs)
         own = species if exchange is None else species[: edges.num_targets]
-        energies = self.e0[own] + self.scale[own] * values.double()
+        scale = self.scale[own]
+        if features is not None and inputs:
+            rows = torch.cat(inputs, dim=1).double() * scale[:, None]
+            features.append(torch.where(edges.ptr.diff()[:, None] > 0, rows, 0.0))
+        energies = self.e0[own] + scale * values.double()
         if self.repulsion is not None:
             energies = energies + self.repulsion(species, edges, lengths)
         return energies
@@ -285,6 +316,7 @@ class MessagePassingPotential(SavedConfig):
         species: Tensor,  # (sources,)
         edge: EdgeFeatures,
         exchange: Callable[[Tensor], Tensor] | None,
+        inputs: list[Tensor] | None,  # of the last layers, minus those of isolated atoms; appended
     ) -> Tensor:
         """Return the output of the network minus that for isolated atoms, (targets,)."""
         h, alone = self.embedding(species), self.embedding.weight
@@ -301,6 +333,8 @@ class MessagePassingPotential(SavedConfig):
             h = layer(h, species, edge, self.avg_neighbors, sent)
             alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
             values = values + layer.read(h) - layer.read(alone)[species]
+            if inputs is not None:
+                inputs.append(layer.last_inputs(h) - layer.last_inputs(alone)[species])
         # The difference is zero without neighbors but for the rounding of matrix products.
         return torch.where(edge.edges.ptr.diff() > 0, values, 0.0)
 

@@ -49,7 +49,7 @@ class Checkpoint:
     config : dict of JSON types, description of model and run
     state : dict of Tensor, ``state_dict`` of the model to evaluate
     training : dict, state for resuming; may be empty
-    novelty : dict of Tensor, state of ``Novelty``; may be empty
+    novelty : dict of Tensor, state of ``TrainedModel.novelty``; may be empty
 
     Examples
     --------

@@ -117,10 +117,11 @@ class FitPlan:
     classes : tuple of str, in the order of the logits; empty without classes
     evaluate : callable
         Returns the entries of the history of a model, such as ``test_accuracy``. Processes receive
-        copies of it and of ``embed``.
+        copies of it and of ``novelty``.
     uses_all_parameters : bool, whether a gradient reaches every parameter of the model
-    embed : callable, optional
-        Returns the arguments of :meth:`equigeo.training.Novelty.fit` for a trained model.
+    novelty : callable, optional
+        Returns the :class:`equigeo.training.Novelty` of a trained model, or another object with a
+        ``state_dict`` of tensors, or None.
 
     Examples
     --------
@@ -139,7 +140,7 @@ class FitPlan:
     objective: Objective
     evaluate: Callable[[nn.Module], dict[str, float]]
     uses_all_parameters: bool = True
-    embed: Callable[[nn.Module], tuple[Tensor, Tensor, Tensor]] | None = None
+    novelty: Callable[[nn.Module], Any] | None = None
 
     __repr__ = brief_fields
 

@@ -103,7 +103,7 @@ class TrainedModel(ABC, Generic[_Config]):
     config : RunConfig, of the training
     version : str, of the library that trained it
     history : list of dict, loss and measures of every epoch
-    novelty : Novelty, optional
+    novelty : Novelty, or another type of the task, optional
     samples : Tensor, (samples, 2), int64, optional
         Digests of the training samples and of their labels; None in old checkpoints.
 
@@ -126,7 +126,7 @@ class TrainedModel(ABC, Generic[_Config]):
     config: _Config
     version: str
     history: list[dict[str, Any]] = field(default_factory=list)
-    novelty: Novelty | None = None
+    novelty: Any = None
     samples: Tensor | None = None
 
     task: ClassVar[str]
@@ -156,6 +156,11 @@ class TrainedModel(ABC, Generic[_Config]):
         """Build a model from the result of ``model.config.to_dict()``."""
 
     @classmethod
+    def read_novelty(cls, state: dict[str, Any], model: Any, classes: int) -> Any:
+        """Build ``novelty`` from the untrusted content of a checkpoint, or raise."""
+        return Novelty.from_state(state, classes, model.embedding_width)
+
+    @classmethod
     def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
         """Load a checkpoint file without running code from it, or raise ``CheckpointError``."""
         checkpoint = Checkpoint.load(path, cls.task)
@@ -170,8 +175,7 @@ class TrainedModel(ABC, Generic[_Config]):
             history = read_history(checkpoint.training, config.recipe.epochs)
             novelty = None
             if checkpoint.novelty:
-                width = model.embedding_width
-                novelty = Novelty.from_state(checkpoint.novelty, len(classes), width)
+                novelty = cls.read_novelty(checkpoint.novelty, model, len(classes))
             samples = read_samples(checkpoint.training)
         except MISFITS as error:
             cause = shorten(" ".join(str(error).split()), 200)

@@ -239,11 +239,15 @@ def test_weights_of_another_precision_are_accepted(kind, checkpoints, load):
 def test_statistics_of_training_samples_that_are_none_or_of_another_model_are_refused(
     checkpoints, refused
 ):
-    state = checkpoints["mesh"].novelty
-    for (name, value), (what, change) in itertools.product(state.items(), WEIGHTS.items()):
-        content = contents_of(checkpoints["mesh"])
-        content["novelty"][name] = change(value)
-        refused(content, f"{name}: {what}")
+    for kind in ("mesh", "potential"):
+        state = checkpoints[kind].novelty
+        for (name, value), (what, change) in itertools.product(state.items(), WEIGHTS.items()):
+            content = contents_of(checkpoints[kind])
+            content["novelty"][name] = change(value)
+            refused(content, f"{name}: {what}")
+    content = contents_of(checkpoints["potential"])
+    content["novelty"]["forces_scale"] = -content["novelty"]["forces_scale"]
+    refused(content, "negative scales")
     content = contents_of(checkpoints["affnist cnn"])
     content["novelty"] = contents_of(checkpoints["mesh"])["novelty"]
     refused(content, "novelty of a mesh")

@@ -21,7 +21,12 @@ from equigeo.mds import (
     InvariantPointNetConfig,
 )
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
-from equigeo.potentials import MessagePassingPotential, PotentialConfig
+from equigeo.potentials import (
+    AtomicBatch,
+    LastLayerUncertainty,
+    MessagePassingPotential,
+    PotentialConfig,
+)
 from equigeo.tasks.affnist import ImageConfig
 from equigeo.tasks.affnist.task import PlainCNN, PlainCNNConfig
 from equigeo.tasks.mesh_classification import MeshConfig
@@ -96,6 +101,11 @@ def _checkpoint(task: str, model: Any, classes: tuple[str, ...], config: RunConf
 
 
 def _novelty(model: Any) -> dict[str, Any]:
+    if isinstance(model, MessagePassingPotential):
+        pair = torch.tensor([1, 8]), torch.eye(2, 3), None, False
+        batch = AtomicBatch.from_systems([pair], model.config.cutoff)
+        labelled = batch, torch.ones(1), torch.ones(2, 3)
+        return LastLayerUncertainty.fit(model, [batch], [labelled]).state_dict()
     if not hasattr(model, "embedding_width"):
         return {}
     found = Novelty.fit(torch.randn(30, model.embedding_width), torch.arange(30) % len(_CLASSES))

@@ -36,6 +36,7 @@ from equigeo.tasks.common.mesh_data import (
 )
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledBatch, LabelledSource, digest
+from equigeo.training.novelty import Novelty
 from equigeo.training.process import derived_generator
 from equigeo.training.trained_model import TrainedModel
 
@@ -292,17 +293,16 @@ def _resampled(config: RunConfig, model: Any, dataset: Any, part: Tensor) -> lis
     return found
 
 
-def embed_meshes(
-    train: LabelledMeshes, batch_size: int, model: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Embed all training meshes without noise, at all training resolutions."""
+def mesh_novelty(train: LabelledMeshes, batch_size: int, model: Any) -> Novelty | None:
+    """Fit the novelty to all training meshes without noise, at all training resolutions."""
     versions = (train, *train.resampled)
     batches = chain.from_iterable(version.batches(batch_size) for version in versions)
     vectors = classify(model, (batch.inputs for batch in batches), model.embed)
     # Meshes with labeled faces are of one kind.
     labels = train.labels if isinstance(train.labels, Tensor) else torch.zeros(len(train)).long()
     number = len(versions)
-    return vectors, labels.repeat(number), torch.arange(len(train)).repeat(number)
+    origins = torch.arange(len(train)).repeat(number)
+    return Novelty.fit(vectors, labels.repeat(number), origins)
 
 
 _Config = TypeVar("_Config", bound=RunConfig)

@@ -48,9 +48,9 @@ from equigeo.tasks.mesh_classification.run import (
     MeshConfig,
     TrainedMeshClassifier,
     TrainedMeshModel,
-    embed_meshes,
     load_meshes,
     mesh_digests,
+    mesh_novelty,
     mesh_sources,
     split_meshes,
 )
@@ -454,10 +454,10 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         # a read-out of one stream leaves the last layers of the other unused
         used = model.config.streams == "both"
         objective = CrossEntropy.of(config.recipe, train.labels, data.num_classes)
-        embed = partial(embed_meshes, train, BATCH_SIZE)
+        novelty = partial(mesh_novelty, train, BATCH_SIZE)
         is_validated = config.split == "folder" and data.in_val is not None
         evaluate = partial(_evaluate, test, VALIDATED if is_validated else "test_accuracy")
-        return FitPlan(config, model, data.classes, train, objective, evaluate, used, embed)
+        return FitPlan(config, model, data.classes, train, objective, evaluate, used, novelty)
 
     def evaluate(
         self, trained: TrainedMeshClassifier, options: argparse.Namespace

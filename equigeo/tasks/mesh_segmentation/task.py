@@ -54,8 +54,8 @@ from equigeo.tasks.mesh_classification.run import (
     LabelledMeshes,
     Shape,
     TrainedMeshModel,
-    embed_meshes,
     mesh_digests,
+    mesh_novelty,
     mesh_sources,
 )
 from equigeo.tasks.mesh_classification.task import (
@@ -444,9 +444,9 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         parts = split_segmented_meshes(data, config, validate=True)
         train, test = mesh_sources(config, model, data, parts)
         objective = FaceCrossEntropy(config.recipe.label_smoothing)
-        embed = partial(embed_meshes, train, BATCH_SIZE)
+        novelty = partial(mesh_novelty, train, BATCH_SIZE)
         evaluate = partial(_evaluate, test, "test_accuracy" if data.in_val is None else VALIDATED)
-        return FitPlan(config, model, data.classes, train, objective, evaluate, embed=embed)
+        return FitPlan(config, model, data.classes, train, objective, evaluate, novelty=novelty)
 
     def evaluate(
         self, trained: TrainedMeshSegmenter, options: argparse.Namespace

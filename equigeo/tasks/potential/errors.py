@@ -1,21 +1,31 @@
-"""Errors of potentials on atomic frames, and tables of them."""
+"""Errors, uncertainties and files of predictions on atomic frames."""
 
 from __future__ import annotations
 
+import json
+import math
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from scipy.stats import rankdata
+from torch import Tensor, nn
 
 from equigeo._core.brief import brief_fields
 from equigeo._core.text import printable
+from equigeo.datasets import AtomicFrame, AtomicFrames, format_extxyz
 from equigeo.datasets.atoms.frames import HEAVIEST, symbol
-from equigeo.potentials import fit_references
+from equigeo.nn.module import evaluating
+from equigeo.potentials import LastLayerUncertainty, MessagePassingPotential, fit_references
 from equigeo.potentials.batch import has_stress, stress_over_cell
 from equigeo.potentials.tuning import potential_of
 from equigeo.tasks.potential.data import AtomicSource
 from equigeo.tasks.task import Evaluation
+from equigeo.training.checkpoint import check_weights
 
 _MILLI = 1e3  # meV of an eV
 
@@ -36,6 +46,9 @@ class FrameErrors:
     periodic : bool, whether energy errors are per atom
     has_stress : Tensor, (frames,), bool, optional
         Frames with a predicted stress. Default: those where the prediction is not NaN throughout.
+    energy_uncertainty : Tensor, (frames,), float64, in eV, optional
+    forces_uncertainty : Tensor, (atoms,), float64, in eV/angstrom, optional
+        Standard deviations.
 
     Examples
     --------
@@ -58,6 +71,8 @@ class FrameErrors:
     numbers: Tensor
     periodic: bool = field(default=False)
     has_stress: Tensor | None = None
+    energy_uncertainty: Tensor | None = None
+    forces_uncertainty: Tensor | None = None
 
     __repr__ = brief_fields
 
@@ -145,6 +160,29 @@ class FrameErrors:
                 found[name.format("RMSE")] = _rms(errors)
             if "energy" in name and self.energy_spread is not None:
                 found[name.format("spread")] = self.energy_spread
+        return found | self._calibration()
+
+    def _calibration(self) -> dict[str, float]:
+        """Return shares of errors within standard deviations, and how these order force errors."""
+        if self.energy_uncertainty is None or self.forces_uncertainty is None:
+            return {}
+        forces = (self.forces - self.forces_label).double()
+        pairs = (
+            ("energy", self.energy - self.energy_label, self.energy_uncertainty),
+            ("force", forces, self.forces_uncertainty[:, None].expand(-1, 3)),
+        )
+        found = {}
+        for name, errors, sigma in pairs:
+            known = ~(errors.isnan() | sigma.isnan())
+            for count in (1, 2) if bool(known.any()) else ():
+                inside = errors[known].abs() <= count * sigma[known]
+                found[f"{name} in {count} sd (%)"] = 100 * inside.double().mean().item()
+        size = forces.norm(dim=1)
+        known = ~(size.isnan() | self.forces_uncertainty.isnan())
+        if int(known.sum()) > 1:
+            ranks = [rankdata(x[known].numpy()) for x in (size, self.forces_uncertainty)]
+            if min(rank.std() for rank in ranks) > 0:
+                found["force rank corr."] = float(np.corrcoef(*ranks)[0, 1])
         return found
 
     def by_species(self) -> dict[int, dict[str, float]]:
@@ -162,10 +200,17 @@ class FrameErrors:
         return found
 
 
-def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) -> FrameErrors:
+def measure_errors(
+    model: Any,
+    source: AtomicSource,
+    *,
+    stress: bool = False,
+    uncertainty: LastLayerUncertainty | None = None,
+) -> FrameErrors:
     """Compute the errors of a potential in evaluation mode on all frames, in batches.
 
-    Stresses are NaN unless ``stress``.
+    Stresses are NaN unless ``stress``; with an ``uncertainty``, that of the first head, also its
+    standard deviations.
 
     Examples
     --------
@@ -177,15 +222,21 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
     >>> measure_errors(model, AtomicSource.of_frames(AtomicFrames((atom,)), 5.0)).summary()
     {'frames': 1, 'atoms': 1, 'energy MAE (meV)': 250.0, 'energy RMSE (meV)': 250.0}
     """
-    energies, forces, stresses = [], [], []
+    energies, forces, stresses, deviations = [], [], [], []
     device = next(model.parameters()).device
     for samples in source.few_at_a_time():
-        found = potential_of(model, samples.head)(samples.atoms.to(device), stress=stress)
+        potential, atoms = potential_of(model, samples.head), samples.atoms.to(device)
+        rates = uncertainty is not None and samples.head == 0
+        found = potential(atoms, stress=stress, **({"features": True} if rates else {}))
+        unknown = [torch.full_like(x, torch.nan) for x in (found.energy, found.energies)]
+        deviations.append(uncertainty(found, atoms) if uncertainty and rates else unknown)
         energies.append(found.energy.detach().cpu())
         forces.append(found.forces.detach().cpu())
         nan = torch.full_like(samples.stress, torch.nan)
-        own = stress_over_cell(found, samples.atoms.to(device)) if stress else nan
+        own = stress_over_cell(found, atoms) if stress else nan
         stresses.append(own.detach().cpu())
+    both: Any = (torch.cat(x).detach().cpu() for x in zip(*deviations, strict=True))
+    energy_uncertainty, forces_uncertainty = (None, None) if uncertainty is None else both
     return FrameErrors(
         energy=torch.cat(energies),
         energy_label=torch.cat([part.energy for part in source.parts]),
@@ -197,6 +248,8 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
         numbers=torch.cat([part.atoms.numbers for part in source.parts]),
         periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
         has_stress=stress & torch.cat([has_stress(part.atoms) for part in source.parts]),
+        energy_uncertainty=energy_uncertainty,
+        forces_uncertainty=forces_uncertainty,
     )
 
 
@@ -285,3 +338,88 @@ def _cell(value: float | None, width: int) -> str:
     if value is None:
         return f"{'-':>{width}}"
     return f"{value:{width}d}" if isinstance(value, int) else f"{value:{width}.2f}"
+
+
+def fit_uncertainty(
+    train: Iterable[AtomicSource],
+    validation: Iterable[AtomicSource],
+    model: nn.Module,
+) -> LastLayerUncertainty | None:
+    """Fit uncertainties of a trained potential, of the first head; warn if labels are missing."""
+    learned, others = (
+        (samples for source in sources for samples in source.few_at_a_time() if not samples.head)
+        for sources in (train, validation)
+    )
+    labelled = ((samples.atoms, samples.energy, samples.forces) for samples in others)
+    first = potential_of(model, 0)
+    try:
+        with evaluating(first):
+            return LastLayerUncertainty.fit(first, (x.atoms for x in learned), labelled)
+    except ValueError as error:
+        warnings.warn(f"the checkpoint will have no uncertainties: {error}", stacklevel=2)
+        return None
+
+
+def read_uncertainty(
+    state: Mapping[str, Any], model: MessagePassingPotential
+) -> LastLayerUncertainty:
+    """Build uncertainties of a potential from the untrusted content of a checkpoint, or raise."""
+    number, size = len(model.config.species), model.num_features
+    zero = torch.zeros(())  # numbers beyond float32 are refused
+    expected = {
+        "whitening": zero.expand(number, size, size),
+        "energy_scale": zero,
+        "forces_scale": zero.expand(number),
+    }
+    check_weights(expected, state)
+    found = {name: state[name].double() for name in expected}
+    if any(bool((found[name] < 0).any()) for name in ("energy_scale", "forces_scale")):
+        raise ValueError("scales of uncertainties must not be negative")
+    return LastLayerUncertainty(model.config.species, **found)
+
+
+_NAMES = ("energy_uncertainty", "forces_uncertainty")  # in files, too
+
+
+def with_uncertainties(frame: AtomicFrame, found: FrameErrors, k: int) -> dict[str, Any]:
+    """Return ``info`` and ``columns`` of frame k with its uncertainties instead of older ones."""
+    info = {name: value for name, value in frame.info.items() if name not in _NAMES}
+    columns = {name: value for name, value in frame.columns.items() if name not in _NAMES}
+    if found.energy_uncertainty is not None and found.forces_uncertainty is not None:
+        energy = found.energy_uncertainty[k].item()
+        forces = found.forces_uncertainty.split(found.counts.tolist())[k]
+        info |= {} if math.isnan(energy) else {_NAMES[0]: energy}
+        columns |= {} if bool(forces.isnan().any()) else {_NAMES[1]: forces.numpy()}
+    return {"info": info, "columns": columns}
+
+
+def _uncertainties_of(frame: AtomicFrame) -> dict[str, Any]:
+    """Return the uncertainties of a predicted frame as JSON types."""
+    forces = frame.columns.get(_NAMES[1])
+    return {
+        _NAMES[0]: frame.info.get(_NAMES[0]),
+        _NAMES[1]: None if forces is None else forces.tolist(),
+    }
+
+
+def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
+    """Write predictions as extended XYZ and as JSON, by the suffix of the file name."""
+    content = {
+        "file": path.name,
+        "units": {"energy": "eV", "forces": "eV/A", "stress": "eV/A^3"},
+        "frames": [
+            {
+                "name": frame.name,
+                "formula": frame.formula,
+                "energy": frame.energy,
+                "forces": None if frame.forces is None else frame.forces.tolist(),
+                "stress": None if frame.stress is None else frame.stress.tolist(),
+                **_uncertainties_of(frame),
+            }
+            for frame in frames
+        ],
+    }
+    return {
+        ".predicted.extxyz": format_extxyz(frames).encode(),
+        ".predicted.json": (json.dumps(content) + "\n").encode(),
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,14 +14,14 @@ from typing import Any, Final, get_args
 import torch
 from torch import nn
 
-from equigeo.datasets import AtomicFrames, format_extxyz
+from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.extxyz import read_structures
 from equigeo.datasets.atoms.frames import symbol
 from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.nn.module import evaluating
-from equigeo.potentials import MessagePassingPotential
+from equigeo.potentials import LastLayerUncertainty, MessagePassingPotential
 from equigeo.potentials.config import NodeName, ProductName
-from equigeo.potentials.tuning import Heads, add_low_rank, freeze, with_species
+from equigeo.potentials.tuning import Heads, add_low_rank, freeze, potential_of, with_species
 from equigeo.tasks.common.arguments import Argument, natural, number, positive, words
 from equigeo.tasks.potential.data import (
     _MANY,
@@ -40,9 +39,13 @@ from equigeo.tasks.potential.errors import (
     FrameErrors,
     PotentialEvaluation,
     describe_offset,
+    fit_uncertainty,
+    format_predictions,
     measure_errors,
     parity_pairs,
     potential_table,
+    read_uncertainty,
+    with_uncertainties,
 )
 from equigeo.tasks.potential.objective import CompiledObjective, EnergyForcesStress
 from equigeo.tasks.potential.start import (
@@ -111,6 +114,16 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
             return replace(found, model=found.model.potentials[0], heads=found.model)
         return found
 
+    @classmethod
+    def read_novelty(cls, state: dict[str, Any], model: Any, classes: int) -> LastLayerUncertainty:
+        return read_uncertainty(state, potential_of(model, 0))
+
+    @property
+    def uncertainty(self) -> LastLayerUncertainty | None:
+        """Uncertainties of ``model``; None in checkpoints of unfinished runs."""
+        found: LastLayerUncertainty | None = self.novelty
+        return found
+
     @property
     def species(self) -> str:
         """Symbols of the supported elements."""
@@ -127,12 +140,15 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         cutoff = self.model.config.cutoff
         source = AtomicSource.of_frames(frames, cutoff, heads=names, head=head)
         model = self.model if heads is None else heads
-        return measure_errors(model, source, stress=any(any(f.pbc) for f in frames))
+        stress = any(any(f.pbc) for f in frames)
+        return measure_errors(model, source, stress=stress, uncertainty=self.uncertainty)
 
     def predict_frames(self, frames: AtomicFrames) -> AtomicFrames:
         """Return the same structures with predicted energies, forces and stresses (eV, angstrom).
 
-        Stresses are predicted if all axes are periodic. Other fields of the frames stay.
+        Stresses are predicted if all axes are periodic. Uncertainties, if the checkpoint has them,
+        are ``energy_uncertainty`` of ``info`` and ``forces_uncertainty`` of ``columns``. Other
+        fields of the frames stay.
         """
         found = self.errors(frames)
         forces = found.forces.double().split(found.counts.tolist())
@@ -142,32 +158,11 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
                 energy=found.energy[k].item(),
                 forces=forces[k],
                 stress=found.stress[k] if all(frame.pbc) else None,
+                **with_uncertainties(frame, found, k),
             )
             for k, frame in enumerate(frames)
         )
         return AtomicFrames(tuple(predicted), frames.name)
-
-
-def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
-    """Write predictions as extended XYZ and as JSON, by the suffix of the file name."""
-    content = {
-        "file": path.name,
-        "units": {"energy": "eV", "forces": "eV/A", "stress": "eV/A^3"},
-        "frames": [
-            {
-                "name": frame.name,
-                "formula": frame.formula,
-                "energy": frame.energy,
-                "forces": None if frame.forces is None else frame.forces.tolist(),
-                "stress": None if frame.stress is None else frame.stress.tolist(),
-            }
-            for frame in frames
-        ],
-    }
-    return {
-        ".predicted.extxyz": format_extxyz(frames).encode(),
-        ".predicted.json": (json.dumps(content) + "\n").encode(),
-    }
 
 
 def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> PotentialEvaluation:
@@ -506,10 +501,12 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         build = partial(AtomicSource.of_frames, cutoff=config.cutoff, heads=config.heads)
         new = build(data.train, head=config.head)
         learned, new = _begin(config, data, new, model)
+        train = [new]
         sources = {"validation": build(data.validation, head=config.head)}
         if data.replay is not None:
             last = config.heads[-1] if config.heads else ""
             old = build(data.replay.train, head=last)
+            train.append(old)
             new = ReplayingSource(
                 new.parts, new.frames, new.earlier, old=old, share=config.replay_share
             )
@@ -517,7 +514,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         loss = EnergyForcesStress.of(config)
         objective: Objective = CompiledObjective(loss) if config.compile else loss
         evaluate = partial(_evaluate, sources, bool(config.forces_weight))
-        return FitPlan(config, learned, (), new, objective, evaluate)
+        novelty = partial(fit_uncertainty, train, list(sources.values()))
+        return FitPlan(config, learned, (), new, objective, evaluate, novelty=novelty)
 
     def summarize(self, trained: TrainedPotential) -> list[str]:
         lines, last, config = super().summarize(trained), trained.history[-1], trained.config

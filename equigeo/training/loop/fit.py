@@ -27,7 +27,6 @@ from equigeo.training.loop.module import (
     quiet_lightning,
     silence_lightning,
 )
-from equigeo.training.novelty import Novelty
 from equigeo.training.objective import FitPlan
 from equigeo.training.process import TERMINATED, count_gpus
 from equigeo.training.run_folder import RunRecord
@@ -117,7 +116,7 @@ class EpochRecorder(L.Callback):
 
     def __init__(self, record: RunRecord, plan: FitPlan) -> None:
         self._record, self._config, self._evaluate = record, plan.config, plan.evaluate
-        self._embed = plan.embed
+        self._novelty = plan.novelty
         self._started = self._saved = 0.0
         self._unfinished = self._is_over = False
 
@@ -244,8 +243,8 @@ class EpochRecorder(L.Callback):
         is_last: bool = False,
     ) -> None:
         if trainer.is_global_zero:
-            # the finished model embeds the training samples
-            novelty = Novelty.fit(*self._embed(evaluated)) if is_last and self._embed else None
+            # the finished model reads the training samples
+            novelty = self._novelty(evaluated) if is_last and self._novelty else None
             state = {} if novelty is None else novelty.state_dict()
             self._record.save(plain_state(evaluated), training, state)
 

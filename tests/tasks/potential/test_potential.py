@@ -22,9 +22,8 @@ from equigeo.tasks.potential import (
     measure_errors,
 )
 from equigeo.tasks.potential.data import check_species
-from equigeo.tasks.potential.errors import describe_offset, potential_table
+from equigeo.tasks.potential.errors import describe_offset, format_predictions, potential_table
 from equigeo.tasks.potential.start import reference_energies, reference_source
-from equigeo.tasks.potential.task import format_predictions
 from equigeo.testing import tolerance
 from equigeo.training.data import EpochBatches
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs

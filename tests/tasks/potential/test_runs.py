@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from equigeo.cli import main
 from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
+from equigeo.potentials import LastLayerUncertainty
 from equigeo.tasks.potential import (
     AtomicSource,
     InteratomicPotential,
@@ -20,7 +22,7 @@ from equigeo.tasks.potential import (
 )
 from equigeo.tasks.potential.start import reference_energies, reference_source
 from equigeo.testing import tolerance
-from equigeo.training import CheckpointError, time_limit
+from equigeo.training import Checkpoint, CheckpointError, time_limit
 from equigeo.training.loop import fit as epoch_recorder
 from tests.datasets.atoms.files import write_qm9
 from tests.draws import double_precision
@@ -129,6 +131,42 @@ def test_energies_alone_are_learned(folder, tmp_path):
     last = trained.history[-1]
     assert "validation_force_mae" not in last
     assert last["validation_error"] == last["validation_energy_mae"]
+    (predicted,) = trained.predict_frames(frames[-1:])
+    assert predicted.info["energy_uncertainty"] > 0
+    assert "forces_uncertainty" not in predicted.columns
+
+
+def test_uncertainties_are_those_of_training_and_validation_frames(trained, config, tmp_path):
+    data, model = load_frames(config), trained.model
+    train, validation = (
+        AtomicSource.of_frames(frames, CUTOFF) for frames in (data.train, data.validation)
+    )
+    labelled = [(part.atoms, part.energy, part.forces) for part in validation.parts]
+    fitted = LastLayerUncertainty.fit(model, [part.atoms for part in train.parts], labelled)
+    # Other batches are sums in another order of float32, which whitening multiplies.
+    bound = 1e3 * tolerance(torch.float32)["rtol"]
+    batch = validation.batch(range(4)).inputs.atoms
+    out = model(batch, features=True)
+    for found, want in zip(trained.uncertainty(out, batch), fitted(out, batch), strict=True):
+        assert_close(found, want, rtol=bound, atol=0.0)
+
+
+def test_checkpoints_without_uncertainties_predict_none(run, tmp_path):
+    checkpoint = Checkpoint.load(run / "model.ckpt")
+    assert TrainedPotential.load(run / "model.ckpt").uncertainty is not None
+    replace(checkpoint, novelty={}).save(tmp_path / "old.ckpt")
+    old = TrainedPotential.load(tmp_path / "old.ckpt")
+    assert old.uncertainty is None
+    assert not any("sd" in name for name in old.errors(molecules(2)).summary())
+    (frame,) = molecules(1)
+    stale = replace(
+        frame,
+        info={"energy_uncertainty": 1.0, "kept": 2},
+        columns={"forces_uncertainty": np.ones(5)},
+    )
+    (predicted,) = old.predict_frames(AtomicFrames((stale,)))
+    assert predicted.info == {"kept": 2}
+    assert predicted.columns == {}
 
 
 @pytest.mark.parametrize("forces_weight", [0.0, 100.0])
@@ -227,6 +265,9 @@ def test_a_run_is_evaluated_and_its_report_opens_offline(run, capsys, tmp_path):
     test = saved["sets"]["test"]
     assert f"{test['force MAE (meV/A)']:.2f}" in out
     assert test["frames"] == 6
+    for name in ("energy in 1 sd (%)", "force in 1 sd (%)", "force in 2 sd (%)"):
+        assert 0 <= test[name] <= 100
+    assert -1 <= test["force rank corr."] <= 1
     page = (run / "report.html").read_text()
     for part in ("Interatomic potential", "Learning curve", "parity-forces", "by element"):
         assert part in page
@@ -342,12 +383,17 @@ def test_files_are_predicted_as_extended_xyz_or_json(run, capsys, tmp_path, fold
     assert "chain.predicted.extxyz" in out
     text = (tmp_path / "crystal.predicted.extxyz").read_text()
     assert 'stress="' in text
+    assert "forces_uncertainty:R:1 " in text
+    assert "energy_uncertainty=" in text
     assert not (tmp_path / "chain.predicted.json").exists()
     assert (
         main(["predict", checkpoint, files[0], "--format", "json", "--output", str(tmp_path)]) == 0
     )
     content = json.loads((tmp_path / "chain.predicted.json").read_text())
-    assert np.shape(content["frames"][2]["forces"]) == (5, 3)
+    frame = content["frames"][2]
+    assert np.shape(frame["forces"]) == (5, 3)
+    assert frame["energy_uncertainty"] > 0
+    assert np.shape(frame["forces_uncertainty"]) == (5,)
 
 
 def test_all_molecules_of_qm9_are_predicted_in_their_order(run, capsys, tmp_path):
@@ -381,6 +427,7 @@ def test_every_format_of_ase_is_predicted_and_its_information_kept(run, tmp_path
     # files of structures have five to sixteen digits
     assert found.get_potential_energy() == pytest.approx(energy, abs=1e-3)
     if name in ("a.xyz", "a.traj"):  # other formats have no place for it
+        assert found.info.pop("energy_uncertainty") >= 0
         assert found.info == {"config_type": "bulk 300", "id": 7, "REF_energy": -1.5}
     if name == "a.xyz":
         assert found.arrays["tag"].tolist() == [3]

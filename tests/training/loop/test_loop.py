@@ -199,7 +199,7 @@ def test_an_epoch_continues_at_any_step(first):
 
 
 def test_several_processes_ask_every_twentieth_step_whether_to_save():
-    plan = SimpleNamespace(config=MeshConfig("memory"), evaluate=None, embed=None)
+    plan = SimpleNamespace(config=MeshConfig("memory"), evaluate=None, novelty=None)
     recorder, asked = EpochRecorder(None, plan), []
     strategy = SimpleNamespace(broadcast=lambda value: asked.append(value) or value)
     for processes, questions, due in ((1, 0, 100), (2, 5, 5)):
