@@ -13,6 +13,7 @@ medians of interleaved calls of the copy that calculators evaluate.
 from __future__ import annotations
 
 import argparse
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
@@ -109,8 +110,13 @@ def main() -> None:
     sets = {name: calibration(trained, frames) for name, frames in data.held_out.items()}
     hot = data.split.tests["1200 K"]
     times = {name: cost(trained, x, arguments.rounds) for name, x in systems(hot).items()}
-    results = {"model": trained.model.config.to_dict(), "sets": sets, "times": times}
-    record.write(results)
+    start = {
+        "sha256": hashlib.sha256(arguments.start.read_bytes()).hexdigest(),
+        "epochs": trained.epochs_done,
+        "recipe": config.recipe.to_dict(),
+        "model": trained.model.config.to_dict(),
+    }
+    record.write({"start": start, "sets": sets, "times": times})
     for name, row in {**sets, **times}.items():
         print(name, row)
 
