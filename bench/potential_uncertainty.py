@@ -6,14 +6,15 @@
 The potential was trained on 3BPA at 300 K, by ``bench.potentials`` or ``equigeo train``. Scales are
 those of its validation frames at 300 K; frames of train_mixedT at each temperature are evaluated.
 The method was chosen on the frames at 600 K. The rank correlation is Spearman's, of standard
-deviations and norms of force errors of atoms, and of root mean squares over each frame. Times are
-medians of interleaved calls of the copy that calculators evaluate.
+deviations and norms of force errors of atoms, and of root mean squares over each frame. Times of
+the processor are medians of interleaved calls of the copy that calculators evaluate.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import time
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
@@ -22,7 +23,7 @@ from typing import Any
 import torch
 from scipy.stats import spearmanr
 
-from bench.interleaved import interleaved
+from bench.interleaved import all_rounds, medians
 from bench.recorder import Record, output_arguments
 from equigeo.datasets import AtomicFrame, AtomicFrames
 from equigeo.datasets.atoms.frames import symbol
@@ -75,17 +76,15 @@ def systems(frames: AtomicFrames) -> dict[str, AtomicFrames]:
 
 
 def cost(trained: TrainedPotential, frames: AtomicFrames, rounds: int) -> dict[str, Any]:
-    """Return seconds of energies and forces without and with uncertainties."""
+    """Return seconds of the processor for energies and forces without and with uncertainties."""
     source = AtomicSource.of_frames(frames, trained.model.config.cutoff)
     batch = source.batch(range(len(frames))).inputs.atoms
     model, uncertainty = frozen(trained.model), trained.uncertainty
-    times = interleaved(
-        {
-            "plain": lambda: model(batch),
-            "uncertain": lambda: uncertainty(model(batch, features=True), batch),
-        },
-        rounds,
-    )
+    calls = {
+        "plain": lambda: model(batch),
+        "uncertain": lambda: uncertainty(model(batch, features=True), batch),
+    }
+    times = medians(all_rounds(calls, rounds, time.process_time))
     return {"atoms": len(batch.numbers), "systems": batch.num_systems, **times,
             "ratio": times["uncertain"] / times["plain"]}  # fmt: skip
 
