@@ -419,6 +419,16 @@ def model_sentences() -> Iterator[tuple[str, str]]:
     minutes = run["train"]["recipe"]["minutes"]
     yield BENCHMARKS, f"trained at 300 K for {minutes:.0f} minutes, has root mean square errors"
     yield BENCHMARKS, f"forces of {a:.0f} (300 K), {b:.0f} (600 K) and {c:.0f} meV/A (1200 K)"
+    sets = at("potential_uncertainty", "sets", ("300 K", "600 K", "1200 K"))
+    a, b, c = (found["correlation of atoms"] for found in sets)
+    yield BENCHMARKS, f"of atoms of {a:.2f} (300 K), {b:.2f} (600 K) and {c:.2f} (1200 K)"
+    (a, b), _, (c, d) = (
+        [found["summary"][f"force in {n} sd (%)"] for n in (1, 2)] for found in sets
+    )
+    yield BENCHMARKS, f"{a:.0f}% and {b:.0f}% of the errors are within one and two standard"
+    yield BENCHMARKS, f"at 1200 K {c:.0f}% and {d:.0f}%: errors grow faster"
+    a, b = ends(at("potential_uncertainty", "times", ..., "ratio"))
+    yield BENCHMARKS, f"Evaluations with uncertainties take {a:.2f}x to {b:.2f}x as long"
     (a,) = at("potential_dynamics", "runs", 0, "drift (meV/atom/ps)")
     yield BENCHMARKS, f"without a thermostat drift by {a:.4f} meV/atom/ps"
     a, b = at("compiled_step", "sets", ("ethanol", "aspirin"), "times as fast")
