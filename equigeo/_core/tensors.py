@@ -146,17 +146,24 @@ def compile_for_sizes(
     return call
 
 
+def recording() -> bool:
+    """Return whether a program is recorded, whose operations must not depend on values."""
+    return torch.compiler.is_compiling() or get_proxy_mode() is not None
+
+
 def values_readable(x: Tensor) -> bool:
     """Return whether tensor values can be read: not while tracing, in a vmap batch or on meta."""
-    if torch.compiler.is_compiling() or x.is_meta or get_proxy_mode() is not None:
-        return False
-    # A batch of torch.vmap may lie below other transforms. Without this: catch the error where a
-    # value is read.
-    while torch._C._functorch.is_functorch_wrapped_tensor(x):
+    return not (recording() or x.is_meta or in_batch(x))
+
+
+def in_batch(x: Tensor) -> bool:
+    """Return whether a tensor is a batch of torch.vmap, which torch.compile cannot tell: False."""
+    # It may lie below other transforms. Without this: catch the error where a value is read.
+    while not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(x):
         if torch._C._functorch.is_batchedtensor(x):
-            return False
+            return True
         x = torch._C._functorch.get_unwrapped(x)
-    return True
+    return False
 
 
 def without_transforms(

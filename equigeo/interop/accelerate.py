@@ -108,7 +108,8 @@ def accelerate(
         by species, each pair has splines from when it first occurs, up to 512 MiB per network.
         Distances below a twentieth of the cutoff, or a tenth where networks are steep or distances
         transformed in float32, use the network, and so does a network whose parameters are changed
-        in place. ``train()`` and ``load_state_dict`` raise until :func:`restore`; parameters and
+        in place; compiled and exported programs raise for such distances and do not follow such
+        changes. ``train()`` and ``load_state_dict`` raise until :func:`restore`; parameters and
         the state dict are unchanged. Hooks must not be added to radial networks.
     energy : callable, optional
         ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an

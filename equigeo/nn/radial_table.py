@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.cache import kept
-from equigeo._core.tensors import plain_tensors, values_readable
+from equigeo._core.tensors import check_in_program, in_batch, plain_tensors, recording
 from equigeo.nn.module import kept_in_float64
 from equigeo.ops.products.spline_conv import spline_weights
 
@@ -26,6 +26,10 @@ _PIECES: Final = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _MOST_BYTES: Final = 2**29  # of one table with several kinds
 _MULTIPLE: Final = 16  # of columns, so that kernels read them in place
 _GROWING: Final = Lock()
+_TOO_SHORT: Final = (
+    "edges of a compiled frozen model must not be shorter than {:.2g} of the cutoff: call the "
+    "model without compiling it, or equigeo.interop.restore(model) before"
+)
 
 
 class RadialTable(nn.Module):
@@ -46,6 +50,7 @@ class RadialTable(nn.Module):
         super().__init__()
         degree = _DEGREE[dtype]
         self.start, self.error, self.values = ends[0], error, coefficients[0].shape[1]
+        self.message = _TOO_SHORT.format(ends[0] / ends[-1])  # torch.compile cannot format it
         rows = [len(each) for each in coefficients]
         self.pieces = sum(rows) - degree * len(rows)
         columns = -(-self.values // _MULTIPLE) * _MULTIPLE
@@ -85,12 +90,18 @@ class RadialTable(nn.Module):
         self.coefficients = torch.cat([self.coefficients, *added])
 
     def covers(self, lengths: Tensor, kinds: Tensor | None = None) -> bool:
-        """Return whether all are tabulated, as distances of one kind that cannot be read are."""
+        """Return whether all are tabulated; for one kind, a recorded program checks it instead."""
         # Longer distances have the values of the end, and negative kinds none. In a wider dtype
         # than it was made for, or a half, a table is less exact than the network.
         if _DEGREE.get(self.coefficients.dtype, len(self.basis)) >= len(self.basis):
             return False
-        if not values_readable(lengths) or not lengths.numel():
+        if in_batch(lengths):
+            return False
+        if recording():
+            if kinds is None:
+                check_in_program((lengths.detach() >= self.start).all(), self.message)
+            return kinds is None
+        if lengths.is_meta or not lengths.numel():
             return kinds is None
         least = lengths.detach().amin() >= self.start
         return bool(least if kinds is None else least & (kinds.amin() >= 0))

@@ -406,14 +406,17 @@ def test_random_models_compute_the_same(seed):
 
 
 @pytest.mark.skipif(LIBRARY != "nequip", reason="takes minutes for Allegro")
-def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(crystal, monkeypatch):
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(
+    frozen, crystal, monkeypatch
+):
     quick = partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", quick)
     smaller = {**SMALL, "l_max": 1, "num_features": 4}
-    eager = make(torch.float64, **smaller).train()
-    ours = make(torch.float64, **smaller, compile_mode="compile").train()
+    eager = make(torch.float64, **smaller).train(not frozen)
+    ours = make(torch.float64, **smaller, compile_mode="compile").train(not frozen)
     ours.load_state_dict(eager.state_dict(), strict=True)
-    assert not accelerate(ours).kept
+    assert not accelerate(ours, frozen=frozen).kept
     edges = 2 * crystal.edges.shape[1]
     by_target = torch.argsort(nequip_frames(crystal, torch.arange(edges))["edge_index"][0])
     for order in (torch.arange(edges), by_target, torch.arange(edges).flip(0)):
@@ -423,6 +426,34 @@ def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(crystal,
             # Not by norm: components of forces are up to ten times smaller.
             torch.testing.assert_close(got[key], want[key], rtol=1e-11, atol=1e-12)
     assert len(ours._compiled_cache[0]) == 1
+    if frozen:
+        inside = (frames["edge_cell_shift"] == 0).all(dim=1)
+        source, target = frames["edge_index"][:, inside][:, 0]
+        frames["pos"][source] = frames["pos"][target] + torch.tensor([0.0, 0.05, 0.0])
+        with pytest.raises(RuntimeError, match=r"shorter than 0\.05 of the cutoff"):
+            ours(frames)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(LIBRARY not in ("nequip", "allegro"), reason="compiles models of NequIP")
+@pytest.mark.filterwarnings("ignore")  # inductor's own
+def test_nequip_compiles_accelerated_models_to_packages(crystal, tmp_path, monkeypatch):
+    from nequip.data import AtomicDataDict
+    from nequip.model.inference_models.aotinductor import load_aotinductor_model
+    from nequip.scripts import compile as script
+
+    theirs, ours = pair()
+    accelerate(ours, frozen=bool(FROZEN))
+    frames = nequip_frames(crystal, torch.arange(2 * crystal.edges.shape[1]))
+    loaded = ours, AtomicDataDict.frame_from_batched(frames, 0)
+    monkeypatch.setattr(script, "load_saved_model", lambda *names, **options: loaded)
+    path = str(tmp_path / "model.nequip.pt2")
+    target = ("--mode", "aotinductor", "--device", "cpu", "--target", "ase")
+    script.main(["last.ckpt", path, *target])
+    package, metadata = load_aotinductor_model(path, "cpu")
+    assert metadata["nequip_custom_ops_libs"] == "equigeo.ops"  # imported before it is loaded
+    # Splines are exact to 1e-12, derivatives to 1e-11; forces are smaller than their terms.
+    assert difference(package, theirs, Atoms.copper(4, torch.float64), evaluate) < 1e-9
 
 
 @of_nequip

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.interpolate import BSpline
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
 from equigeo.nn import radial_table
@@ -97,6 +98,28 @@ def test_distances_beyond_the_ends_have_the_values_of_the_ends():
         assert table.covers(lengths) == covered
     assert not table.covers(torch.tensor([1.0, torch.nan]))
     assert table.covers(torch.ones(2, device="meta"))
+
+
+def test_programs_raise_for_distances_that_are_not_tabulated():
+    table = fitted()
+
+    def values(r: Tensor) -> Tensor:
+        return table(r) if table.covers(r) else waves(r)
+
+    r = places(4, 0.2)
+    program = make_fx(values, tracing_mode="symbolic", _allow_non_fake_inputs=True)(r)
+    compiled = torch.compile(values, backend="aot_eager", fullgraph=True, dynamic=True)
+    short = torch.cat([r, r[:1] / 2])
+    expected = r"must not be shorter than 0\.11 of the cutoff: .*restore"
+    for function in (program, compiled):
+        for given in (r, r.flip(0)[1:], r[:0]):
+            assert torch.equal(function(given), table(given))
+        for wrong in (short, r * torch.nan):
+            refused(expected, function, wrong, error=RuntimeError)
+    # Rows of a batch have no values to decide by, and a recorded check has no rule for batches.
+    rows = torch.stack([short, short])
+    for batched in (torch.vmap(values), make_fx(torch.vmap(values))(rows)):
+        assert torch.equal(batched(rows)[1], waves(short))
 
 
 def test_distances_that_are_no_numbers_have_values_that_are_none():

@@ -48,6 +48,8 @@ class Accelerated(nn.Module):
     lengths: ClassVar[tuple[float, ...]] = ()  # of vectors for which it may be special
     live: ClassVar[tuple[str, ...]] = ()  # attributes and children that ``forward`` still reads
     made_of: ClassVar[tuple[type[Accelerated], type[nn.Module]]]
+    # What NequIP imports before it loads a compiled model.
+    _nequip_custom_ops_libs: ClassVar[tuple[str, ...]] = ("equigeo.ops",)
     accelerated: nn.Module
 
     @classmethod
