@@ -203,6 +203,11 @@ def potential_peers() -> Rows:
         yield [run["parameters"], run["steps"], run["errors"]["test"][FORCES]]
 
 
+def fine_tuning() -> Rows:
+    for name in ("start", "all weights", "replay", "low rank", "read-outs"):
+        yield at("fine_tuning", "runs", {"run": name}, "errors", ("1200 K", "300 K"), FORCES)
+
+
 def shapes(series: str) -> list[float]:
     return at(f"shrec11_{series}", "runs", ..., "accuracy")
 
@@ -364,7 +369,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
     function.__name__: function
     for function in (
         *(speedups, accuracies, products, models, frozen, mace_peers, so2_convolutions),
-        *(potentials, potential_peers),
+        *(potentials, potential_peers, fine_tuning),
         *(shrec11, princeton, parts, large_meshes, digits, embeddings, modelnet10, tours),
         *(intervals, cuda, rooflines),
     )
