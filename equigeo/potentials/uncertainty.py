@@ -150,20 +150,24 @@ class LastLayerUncertainty:
             raise ValueError("output must have features, got none: call model(..., features=True)")
         check_shape(rows, "features", (len(batch.numbers), self.whitening.shape[1]))
         device, systems = rows.device, batch.num_systems
-        whitening = self.whitening.to(device)
         alpha, alphas = (
             x.where(x > 0, torch.nan).to(device) for x in (self.energy_scale, self.forces_scale)
         )
-        energy, forces = rows.new_zeros(systems), rows.new_zeros(len(rows))
-        for z in batch.numbers.unique().tolist():
-            if z not in self.species:
-                raise ValueError(f"atomic numbers must be among {list(self.species)}, got {z}")
-            k, own = self.species.index(z), (batch.numbers == z).nonzero().squeeze(1)
-            white = rows[own] @ whitening[k].mT
-            sums = white.new_zeros(systems, white.shape[1]).index_add(0, batch.batch[own], white)
-            energy = energy + sums.square().sum(dim=1)
-            forces = forces.index_add(0, own, alphas[k] * white.norm(dim=1))
-        return alpha * energy.sqrt(), forces
+        numbers, place = batch.numbers.unique(return_inverse=True)
+        if unknown := sorted(set(numbers.tolist()) - set(self.species)):
+            raise ValueError(f"atomic numbers must be among {list(self.species)}, got {unknown}")
+        present = [self.species.index(z) for z in numbers.tolist()]
+        order = place.argsort()  # atoms by element
+        parts = rows[order].split(place.bincount(minlength=len(present)).tolist())
+        whitening = self.whitening.to(device)
+        pairs = zip(parts, present, strict=True)
+        white = torch.cat([rows[:0], *(part @ whitening[k].mT for part, k in pairs)])
+        place = place[order]
+        forces = alphas[present][place] * white.norm(dim=1)
+        groups = batch.batch[order] * len(present) + place
+        sums = rows.new_zeros(systems * len(present), rows.shape[1]).index_add(0, groups, white)
+        variance = sums.square().sum(dim=1).reshape(systems, len(present)).sum(dim=1)
+        return alpha * variance.sqrt(), torch.zeros_like(forces).index_copy(0, order, forces)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the state as tensors, for a checkpoint."""

@@ -304,6 +304,9 @@ def test_levels_of_theory_have_heads_of_their_own(config, two_levels, tmp_path):
     assert trained.errors(two_levels.validation).energy_mae < 500  # of both
     weights = [trained.heads[name].layers[-1].readout.layer1.weight for name in ("pbe", "ccsd")]
     assert not torch.equal(*weights)
+    # The first head has uncertainties.
+    known = ["energy_uncertainty" in f.info for f in trained.predict_frames(two_levels.validation)]
+    assert known == [True, True, False, False]
     found = evaluate_potential(trained, two_levels).sets
     assert {name: row["frames"] for name, row in found.items()} == {
         "validation, pbe": 2, "validation, ccsd": 2
