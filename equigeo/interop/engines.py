@@ -18,7 +18,7 @@ from equigeo._core.tensors import record_program
 from equigeo.graphs import EdgeIndex, VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.interop.optional import require
-from equigeo.potentials import AtomicBatch, MessagePassingPotential
+from equigeo.potentials import AtomicBatch, LastLayerUncertainty, MessagePassingPotential
 from equigeo.potentials.export import check_apart, check_exportable, example_inputs
 from equigeo.potentials.frozen import frozen
 
@@ -195,6 +195,7 @@ def to_torch_sim(
     stress: bool = True,
     skin: float = DEFAULT_SKIN,
     backend: str = "auto",
+    uncertainty: LastLayerUncertainty | None = None,
 ) -> Any:
     """Convert a potential to a model for TorchSim.
 
@@ -206,6 +207,9 @@ def to_torch_sim(
         Whether to compute stresses; later ``compute_stress`` of the result.
     skin, backend
         Neighbor lists, see :class:`equigeo.graphs.VerletList`; skin in angstrom.
+    uncertainty : LastLayerUncertainty, optional
+        Of the potential: also compute "energy_uncertainty" (systems,) in eV and
+        "forces_uncertainty" (atoms,) of force components in eV/angstrom.
 
     Returns
     -------
@@ -226,7 +230,7 @@ def to_torch_sim(
     if not isinstance(model, MessagePassingPotential):
         raise TypeError(f"model must be a MessagePassingPotential, got {type(model).__name__}")
     interface = require("torch_sim.models.interface", "torch-sim-atomistic").ModelInterface
-    return _class_of(interface)(model, stress, skin, backend)
+    return _class_of(interface)(model, stress, skin, backend, uncertainty)
 
 
 @cache
@@ -242,17 +246,24 @@ class _TorchSimModel(nn.Module):
     compute_stress = True
 
     def __init__(
-        self, model: MessagePassingPotential, stress: bool, skin: float, backend: str
+        self,
+        model: MessagePassingPotential,
+        stress: bool,
+        skin: float,
+        backend: str,
+        uncertainty: LastLayerUncertainty | None,
     ) -> None:
         super().__init__()
         self.model = model
+        self.uncertainty = uncertainty
         self.compute_stress = stress
         self.verlet = VerletList(model.config.cutoff, skin, backend=backend)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by constructor arguments: the class has no name in this module."""
         skin, backend = self.verlet.skin, self.verlet.backend
-        make = partial(to_torch_sim, stress=self.compute_stress, skin=skin, backend=backend)
+        options: dict[str, Any] = {"stress": self.compute_stress, "uncertainty": self.uncertainty}
+        make = partial(to_torch_sim, skin=skin, backend=backend, **options)
         return make, (self.model,), {"compute_forces": self.compute_forces}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -271,8 +282,11 @@ class _TorchSimModel(nn.Module):
         fields = ("atomic_numbers", "positions", "cell", "pbc", "system_idx")
         batch = self._batch(*map(given, fields))
         with torch.no_grad():  # derivatives are there all the same
-            out = frozen(self.model)(batch, forces=self.compute_forces, stress=self.compute_stress)
+            wanted = {"forces": self.compute_forces, "stress": self.compute_stress}
+            out = frozen(self.model)(batch, **wanted, features=self.uncertainty is not None)
+            both = (None, None) if self.uncertainty is None else self.uncertainty(out, batch)
         found = {"energy": out.energy, "forces": out.forces, "stress": out.stress}
+        found |= zip(("energy_uncertainty", "forces_uncertainty"), both, strict=True)
         return {name: x.detach().to(self.dtype) for name, x in found.items() if x is not None}
 
     def _batch(

@@ -12,6 +12,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo.interop import to_torch_sim
+from equigeo.potentials import LastLayerUncertainty
 from equigeo.testing import tolerance
 from tests.potentials.systems import CELL, CRYSTAL, MOLECULE, NUMBERS, batch_of, potential
 from tests.wrong_inputs import refused
@@ -116,6 +117,20 @@ def test_results_have_the_dtype_of_the_weights_and_what_is_computed_can_be_chang
     model.compute_forces = model.compute_stress = False
     for other in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert other(state_of(CRYSTAL, pbc=True)).keys() == {"energy"}
+
+
+def test_uncertainties_are_those_of_the_potential(interface):
+    model, batch = potential(), batch_of(CRYSTAL, LARGER)
+    out = model(batch, features=True)
+    labelled = batch, out.energy + 0.1, out.forces + 0.1
+    uncertainty = LastLayerUncertainty.fit(model, [batch], [labelled])
+    made = to_torch_sim(model, uncertainty=uncertainty)
+    for each in (made, pickle.loads(pickle.dumps(made))):
+        found = each(state_of(CRYSTAL, LARGER, pbc=True))
+        energy, forces = uncertainty(out, batch)
+        bound = 1e-8  # splines are exact to 1e-12, which whitening multiplies by up to 1e3
+        assert_close(found["energy_uncertainty"], energy, rtol=bound, atol=0.0)
+        assert_close(found["forces_uncertainty"], forces, rtol=bound, atol=0.0)
 
 
 def test_edges_are_searched_again_only_where_systems_have_moved(interface):
