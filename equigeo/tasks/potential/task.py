@@ -415,7 +415,11 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument("--zbl", "add the repulsion of nuclei at short distances", constant=True),
     )
     predict_arguments = (
-        Argument("--head", "level of theory of frames that do not name theirs", metavar="NAME"),
+        Argument(
+            "--head",
+            "level of theory of frames that do not name theirs (default: as in training)",
+            metavar="NAME",
+        ),
     )
     evaluate_arguments = (
         Argument(
