@@ -135,14 +135,16 @@ class LabelledSource(ABC):
         """Assemble a batch in the parts of :meth:`split`, with the arguments of :meth:`batch`."""
         number = len(indices) if total is None else total
         parts = [self.batch(part, number, generator) for part in self.split(indices)]
-        return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
+        if len(parts) == 1:
+            return parts[0]
+        return DividedBatch(tuple(self.of_step(part, indices) for part in parts))
 
     def of_epoch(self, seed: int, epoch: int) -> LabelledSource:
         """Return the samples of an epoch of a run, always as many; by default all."""
         return self
 
-    def of_step(self, batch: AnyBatch, chosen: Sequence[int]) -> AnyBatch:
-        """Return the batch of one of several processes, given all samples of the step.
+    def of_step(self, batch: LabelledBatch, chosen: Sequence[int]) -> LabelledBatch:
+        """Return one of several parts or processes' batches, given all samples of the step.
 
         Sources whose losses are means over other items than samples count these here.
         """
@@ -213,5 +215,7 @@ class EpochBatches(Dataset[AnyBatch]):
         batch = self._source.divided_batch(
             share.tolist(), len(chosen), generator if self._noise else None
         )
-        alone = self._num_processes == 1
-        return batch if alone else self._source.of_step(batch, chosen.tolist())
+        if self._num_processes == 1:
+            return batch
+        parts = tuple(self._source.of_step(part, chosen.tolist()) for part in batch.parts)
+        return parts[0] if len(parts) == 1 else DividedBatch(parts)

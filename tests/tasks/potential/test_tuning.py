@@ -349,6 +349,29 @@ def test_batches_of_two_levels_have_the_gradients_of_their_parts(config, two_lev
         torch.testing.assert_close(found[name], x.grad, **tolerance(torch.float32, 100))
 
 
+def test_losses_of_two_levels_are_means_over_the_labels_of_the_step(config, two_levels):
+    few = [AtomicFrames(tuple(replace(
+        f, numbers=f.numbers[:2], positions=f.positions[:2], forces=f.forces[:2]
+    ) if f.info else f for f in x)) for x in (two_levels.train, two_levels.validation)]  # fmt: skip
+    data = PotentialData(two_levels.split, *few)
+    plan = InteratomicPotential().plan(replace(config, heads=("pbe", "ccsd")), data)
+    batch = EpochBatches(plan.train, len(plan.train), seed=0, epoch=0)[0]
+    loss, measure = sums_of_parts(plan.objective, plan.model, batch)
+    errors, forces = [], []
+    for part in batch.parts:
+        x = part.inputs
+        found = plan.model.potentials[x.head](x.atoms, forces=True)
+        errors.append((found.energy - x.energy) / x.counts)
+        forces.append((found.forces - x.forces).flatten())
+    energy, force = (torch.cat(x) for x in (errors, forces))
+    assert {len(part.labels) for part in batch.parts} == {4, 6}
+    expected = config.energy_weight * energy.square().mean()
+    expected = expected + config.forces_weight * force.square().mean()
+    close = tolerance(torch.float32, 100)["rtol"]
+    assert loss.item() / batch.total == pytest.approx(expected.item(), rel=close)
+    assert measure.item() / batch.total == pytest.approx(1e3 * force.abs().mean().item(), rel=close)
+
+
 @pytest.mark.parametrize("lora", [0, 2])
 def test_replayed_frames_of_another_level_keep_their_head(
     tuned, start, old_and_new, tmp_path, capsys, lora
