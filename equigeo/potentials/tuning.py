@@ -90,11 +90,16 @@ class Heads(nn.Module):
             raise KeyError(f"head must be one of {', '.join(self.names)}, got {name!r:.80}")
         return cast(MessagePassingPotential, self.potentials[self.names.index(name)])
 
+    @torch.no_grad()
     def take(self, name: str, other: MessagePassingPotential) -> None:
         """Set the last read-out and known references of a head to those of another potential."""
         own, species = self[name], self.config.species
         layers: Any = (own.layers[-1], other.layers[-1])
-        layers[0].readout.load_state_dict(layers[1].readout.state_dict())
+        state = layers[0].readout.state_dict()
+        for key, value in layers[1].readout.state_dict().items():
+            module, _, weight = key.rpartition(".")
+            updated = f"{module}.parametrizations.{weight}.original"  # with low-rank updates
+            state[updated if updated in state else key].copy_(value)
         own.e0[[species.index(z) for z in other.config.species]] = other.e0
 
 

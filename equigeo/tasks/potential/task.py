@@ -288,7 +288,8 @@ def _begin(
     species, old = data.split.train.species, data.replay
     if first is not None:
         more = () if old is None else old.split.train.species
-        model = with_species(first.model, (*species, *more))
+        # a copy: the heads of the checkpoint are read after those of the new model are set
+        model = copy.deepcopy(with_species(first.model, (*species, *more)))
         source = replace(source, earlier=first.samples)
     elif model is None:
         if config.freeze or config.lora or config.replay:

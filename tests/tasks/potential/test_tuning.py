@@ -335,6 +335,24 @@ def test_levels_of_theory_have_heads_of_their_own(config, two_levels, tmp_path):
             replace(config, heads=heads, head=head)
 
 
+@pytest.mark.parametrize("lora", [0, 2])
+def test_heads_of_any_order_keep_their_read_outs_and_references(config, two_levels, tmp_path, lora):
+    task, config = InteratomicPotential(), replace(config, heads=("pbe", "ccsd"))
+    first = task.train(config, tmp_path / "a", data=two_levels).heads
+    start_from = str(tmp_path / "a" / "model.ckpt")
+    none = AtomicFrames(tuple(replace(f, energy=None) for f in two_levels.train))  # no shifts
+    for heads in (("ccsd", "pbe"), ("pbe", "ccsd"), ("ccsd", "pbe", "mp2")):
+        again = replace(config, heads=heads, head="pbe", start_from=start_from, lora=lora)
+        again = replace(again, energy_weight=0.0)
+        plan = task.plan(again, replace(two_levels, train=none))
+        found, batch = plan.model.eval(), plan.train.parts[0].atoms
+        for name in heads:
+            own = first[name if name in first.names else "pbe"]
+            assert torch.equal(found[name].e0, own.e0), (heads, name)
+            assert torch.equal(found[name](batch).energy, own(batch).energy), (heads, name)
+    assert not torch.equal(*(first[name](batch).energy for name in first.names))
+
+
 def test_batches_of_two_levels_have_the_gradients_of_their_parts(config, two_levels):
     plan = InteratomicPotential().plan(replace(config, heads=("pbe", "ccsd")), two_levels)
     batch = plan.train.divided_batch([9, 0, 7, 1])
