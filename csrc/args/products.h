@@ -28,7 +28,7 @@ struct ProductBackward : ProductInputs<S> {
   const S* grad;  // (rows, dim_out)
   S* grad_x;
   S* grad_y;
-  S* grad_weight;                // (rows, dim_weight), or null without weights
+  S* grad_weight;                // (rows, dim_weight), or null where it is not wanted
   bool stream_x, stream_weight;  // whether these are too large for the caches
 };
 

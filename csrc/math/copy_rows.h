@@ -129,10 +129,11 @@ EQUIGEO_HOST_DEVICE void copywise_backward_row(
   const CopySlopes<T> slopes{row, op.grad + number * table.dim_out};
   T* grad_x = op.grad_x + number * table.dim_x;
   T* grad_y = op.grad_y + number * table.dim_y;
-  T* grad_weight = op.grad_weight + number * table.dim_weight;
+  const bool by_weight = op.grad_weight != nullptr;
+  T* grad_weight = by_weight ? op.grad_weight + number * table.dim_weight : nullptr;
   clear_row(grad_x, table.dim_x, team);
   clear_row(grad_y, table.dim_y, team);
-  clear_row(grad_weight, table.dim_weight, team);
+  clear_row(grad_weight, by_weight ? table.dim_weight : 0, team);
   for (int64_t p = 0; p < table.count; ++p) {
     const Path& path = table.path[p];
     const bool matched = is_matched(path);
@@ -153,7 +154,7 @@ EQUIGEO_HOST_DEVICE void copywise_backward_row(
       }
       grad_y[position(path.y, v, j)] += sum;
     }
-    for (int64_t n = team.lane; row.weight != nullptr && n < path.out.mul; n += team.lanes) {
+    for (int64_t n = team.lane; by_weight && n < path.out.mul; n += team.lanes) {
       grad_weight[path.weight + n] +=
           slopes.weight(path, matched ? n : n / mul2, matched ? n : n % mul2, n);
     }

@@ -72,18 +72,18 @@ struct MixingRow {
     }
   }
 
-  // Gradients of weights and couplings.
+  // Gradients of weights, unless null, and couplings.
   EQUIGEO_HOST_DEVICE void arrive(
       const Path& path, const PairRange& pairs, const T* grad, T* grad_weight) const {
     const int64_t mul3 = path.out.mul, d = path.out.d, count = pairs.end - pairs.begin;
     const T* weight = weights(path, pairs);
-    T* to_weight = grad_weight + path.weight + pairs.begin * mul3;
-    for (int64_t n = team.lane; n < count * mul3; n += team.lanes) {
+    const int64_t at = path.weight + pairs.begin * mul3;
+    for (int64_t n = team.lane; grad_weight != nullptr && n < count * mul3; n += team.lanes) {
       T sum = 0;
       for (int64_t k = 0; k < d; ++k) {
         sum += tile.couplings[n / mul3 * d + k] * grad[position(path.out, n % mul3, k)];
       }
-      to_weight[n] += sum;
+      grad_weight[at + n] += sum;
     }
     for (int64_t n = team.lane; n < count * d; n += team.lanes) {
       T sum = 0;
@@ -172,10 +172,11 @@ EQUIGEO_HOST_DEVICE void fully_connected_backward_row(
   const T* grad = op.grad + number * op.table.dim_out;
   T* grad_x = op.grad_x + number * op.table.dim_x;
   T* grad_y = op.grad_y + number * op.table.dim_y;
-  T* grad_weight = op.grad_weight + number * op.table.dim_weight;
+  const bool by_weight = op.grad_weight != nullptr;
+  T* grad_weight = by_weight ? op.grad_weight + number * op.table.dim_weight : nullptr;
   clear_row(grad_x, op.table.dim_x, team);
   clear_row(grad_y, op.table.dim_y, team);
-  clear_row(grad_weight, op.table.dim_weight, team);
+  clear_row(grad_weight, by_weight ? op.table.dim_weight : 0, team);
   row.for_tiles([&](const Path& path, const PairRange& pairs) {
     row.arrive(path, pairs, grad, grad_weight);
     row.leave(path, pairs, grad_x, grad_y);

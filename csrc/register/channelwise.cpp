@@ -24,9 +24,11 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_product_backward_op(
     Tensor paths,
     Tensor entries,
     Tensor values,
-    bool ir_mul) {
+    bool ir_mul,
+    bool by_weight) {
   return product_backward<ChannelwiseProductBackward, true>(
-      grad, {x, y, weight, {x, paths, entries, values}, columns_of("grad", grad), ir_mul});
+      grad, {x, y, weight, {x, paths, entries, values}, columns_of("grad", grad), ir_mul},
+      by_weight);
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> channelwise_product_double_backward_op(
@@ -89,15 +91,18 @@ std::tuple<Tensor, Tensor, Tensor> channelwise_conv_backward_op(
     Tensor paths,
     Tensor entries,
     Tensor values,
-    bool ir_mul) {
+    bool ir_mul,
+    bool by_weight) {
   return product_backward<ChannelwiseConvBackward, true>(
-      grad, {x,
-             y,
-             weight,
-             {x, paths, entries, values},
-             columns_of("grad", grad),
-             ir_mul,
-             GraphTensors(x, source, ptr, order, target, back_order, back_ptr)});
+      grad,
+      {x,
+       y,
+       weight,
+       {x, paths, entries, values},
+       columns_of("grad", grad),
+       ir_mul,
+       GraphTensors(x, source, ptr, order, target, back_order, back_ptr)},
+      by_weight);
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> channelwise_conv_double_backward_op(

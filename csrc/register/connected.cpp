@@ -18,9 +18,16 @@ Tensor connected_product(
 
 template <template <class> class Op, class Weight>
 std::tuple<Tensor, Tensor, Tensor> connected_product_backward(
-    Tensor grad, Tensor x, Tensor y, Weight weight, Tensor paths, Tensor entries, Tensor values) {
+    Tensor grad,
+    Tensor x,
+    Tensor y,
+    Weight weight,
+    Tensor paths,
+    Tensor entries,
+    Tensor values,
+    bool by_weight) {
   return product_backward<Op>(
-      grad, {x, y, weight, {x, paths, entries, values}, columns_of("grad", grad)});
+      grad, {x, y, weight, {x, paths, entries, values}, columns_of("grad", grad)}, by_weight);
 }
 
 }  // namespace

@@ -132,13 +132,14 @@ Tensor product(const ProductOperands& given, const Complete& complete = {}) {
 
 template <template <class> class Op, bool bf16 = false>
 std::tuple<Tensor, Tensor, Tensor> product_backward(
-    const Tensor& grad_given, const ProductOperands& given) {
+    const Tensor& grad_given, const ProductOperands& given, bool by_weight) {
   const Tensor grad = given.checked_grad(grad_given);
-  const int64_t weighted = given.weight.has_value() ? given.rows : 0;
+  const bool weighted = by_weight && given.weight.has_value();
   bool stream_x = false, stream_weight = false;
   Tensor grad_x = new_result(given.x, {given.x.size(0), given.dims.x}, &stream_x);
   Tensor grad_y = new_result(given.x, {given.rows, given.dims.y});
-  Tensor grad_weight = new_result(given.x, {weighted, given.dims.weight}, &stream_weight);
+  Tensor grad_weight = weighted ? new_result(given.x, {given.rows, given.dims.weight}, &stream_weight)
+                                : new_result(given.x, {0, 0});
   if (!all_empty({&grad_x, &grad_y, &grad_weight})) {
     given.run_op<Op, bf16>([&](auto& op) {
       set_input(op.grad, grad);

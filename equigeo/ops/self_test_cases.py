@@ -164,7 +164,7 @@ def _products() -> Iterator[Case]:
         rest = (*indices, table.paths, table.entries, table.values)
         for name, shapes, more in (
             (op, operands, (table.dim_out, *layout)),
-            (f"{op}_backward", form, layout),
+            (f"{op}_backward", form, (*layout, True)),
             (f"{op}_double_backward", [*form, *operands], (*layout, True, True, True, True)),
         ):
             terms = max(n * dim for n, dim in shapes) if layout else EDGES * NODES

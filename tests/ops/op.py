@@ -121,13 +121,15 @@ def of_kernels(rows: Iterable[Op]) -> Iterator[Op]:
 
 
 class Seen(TorchDispatchMode):
-    """Names of the ops of this package that are called."""
+    """Names of the ops of this package that are called, and their arguments."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: list[str] = []
+        self.arguments: list[tuple[Any, ...]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.namespace == "equigeo":
             self.names.append(func._schema.name.partition("::")[2])
+            self.arguments.append(tuple(args))
         return func(*args, **(kwargs or {}))

@@ -66,6 +66,13 @@ ROWS_OF_KERNELS: Names = {
     "copywise_product": (("overlapping",),) * 3,
     "fully_connected_product": (("many pairs",), ("many pairs",), ("many pairs", *BROAD)),
 }
+# Gradients without those of the weights, which some paths do not cover.
+FROZEN = [
+    ("channelwise_product", "sparse"),
+    ("channelwise_conv", "sparse"),
+    ("copywise_product", "natural"),
+    ("fully_connected_product", "mul_ir"),
+]
 # Second gradients of which PyTorch sees that some are missing.
 SOME = [
     ("channelwise_product", "unweighted", {"along": "y"}),
@@ -94,6 +101,8 @@ def product_rows() -> Iterator[Op]:
     for name, functions, columns, by_x in SPLINES:
         yield spline_row(name, functions, columns)
         yield spline_gradient_row(name, functions, columns, by_x=by_x)
+    for product, name in FROZEN:
+        yield gradient_row(product, name, EVERY[product][name], by_weight=False)
     yield from (second_row(product, name, **some) for product, name, some in SOME)
     yield from of_kernels(rows_of(ROWS_OF_KERNELS))
     # More than a warp stages at once.
@@ -239,11 +248,14 @@ def spline_rest(
     return rest
 
 
-def gradient_row(product: str, name: str, table: PathTable) -> Op:
-    op, constants = f"{product}_backward", layout_of(product, table)
-    options = {} if table.dim_weight else {"without": ("weight",), "results": (0, 1)}
+def gradient_row(product: str, name: str, table: PathTable, *, by_weight: bool = True) -> Op:
+    op, constants = f"{product}_backward", (*layout_of(product, table), by_weight)
+    options: dict[str, Any] = {} if table.dim_weight else {"without": ("weight",)}
+    if not (by_weight and table.dim_weight):
+        options["results"] = (0, 1)
     shapes, rest = shapes_of(product, table, FORM), rest_of(product, table)
-    return op_row(op, f"{op}, {name}", shapes, rest, *constants, **options)
+    label = f"{op}, {name}" + ", of frozen weights" * (not by_weight)
+    return op_row(op, label, shapes, rest, *constants, **options)
 
 
 def second_row(product: str, name: str, *, along: str = "", by: str = "") -> Op:
@@ -262,7 +274,7 @@ def second_row(product: str, name: str, *, along: str = "", by: str = "") -> Op:
         return found
 
     def reference(*given: Any) -> dict[int, Tensor]:
-        given = given[: -len(wanted)]  # layout included
+        given = (*given[: -len(wanted)], True)  # layout included
         return differentiated(reference_of(f"{product}_backward"), results, given)
 
     change = ", ".join(f"{word} {what}" for word, what in (("along", along), ("by", by)) if what)

@@ -67,9 +67,11 @@ class Backward : CopyPass<T> {
     out_.load(op_.grad + block.begin * plan_.dim_out, block.rows, block.beyond);
     grad_x_.clear();
     grad_y_.clear();
-    grad_weight_.clear();
+    if (op_.grad_weight != nullptr) {
+      grad_weight_.clear();
+    }
     this->for_pairs([&](const CopyGroup& group, int64_t u, int64_t v, int64_t copy) {
-      if (op_.weight != nullptr) {
+      if (op_.grad_weight != nullptr) {
         grade_weights(group, u, v, copy);
       }
       this->arrive(group, copy, op_.weight ? &weight_ : nullptr, slopes_);
@@ -80,7 +82,7 @@ class Backward : CopyPass<T> {
     });
     grad_x_.store(op_.grad_x + block.begin * plan_.dim_x, block.rows, this->stage_);
     grad_y_.store(op_.grad_y + block.begin * plan_.dim_y, block.rows, this->stage_);
-    if (op_.weight != nullptr) {
+    if (op_.grad_weight != nullptr) {
       grad_weight_.store(
           op_.grad_weight + block.begin * plan_.dim_weight, block.rows, this->stage_);
     }

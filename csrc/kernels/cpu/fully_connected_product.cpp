@@ -5,6 +5,7 @@
 #include "kernels/cpu/fully_connected_product.h"
 
 #include "kernels/cpu/mixing_operands.h"
+#include "kernels/cpu/rows.h"
 
 namespace equigeo {
 namespace {
@@ -98,11 +99,11 @@ class Backward {
   void row(int64_t e, int64_t lane) {
     operands_.load_row(op_.x + e * paths_.dim_x);
     const T* weight = operands_.weights_of_row(op_.weight, op_.weight_stride, e, op_.rows);
-    T* grad_weight = op_.grad_weight + e * paths_.dim_weight;
+    T* grad_weight = row_or_null(op_.grad_weight, e, paths_.dim_weight);
     fetch_outputs(plan_, op_.grad + e * paths_.dim_out, arrived_);
     fill_zero(slope_, paths_.padded_x);
     fill_zero(grad_y_, paths_.dim_y * kEdges);
-    if (!plan_.covers_weight) {
+    if (grad_weight != nullptr && !plan_.covers_weight) {
       fill_zero(grad_weight, paths_.dim_weight);
     }
     for (int64_t p = 0; p < paths_.count; ++p) {
@@ -115,7 +116,8 @@ class Backward {
           output.d,
           MixedGradients<T>{
               size, couplings_, weight + path.weight, output.mul, padded(output.mul),
-              arrived_ + output.padded, grad_couplings_, grad_weight + path.weight, sums_});
+              arrived_ + output.padded, grad_couplings_, row_or_null(grad_weight, path.weight, 1),
+              sums_});
       transpose_couplings(p, lane);
     }
     put_back_inputs(paths_, slope_, op_.grad_x + e * paths_.dim_x);

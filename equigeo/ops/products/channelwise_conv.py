@@ -130,7 +130,7 @@ def channelwise_conv_backward_reference(
     target: Tensor,
     **table: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op; the gradient of missing weights is empty."""
+    """Reference implementation of the op; a gradient of weights that is not wanted is empty."""
     dtype = table["values"].dtype
     arriving, sent, edge_attr = (row.to(dtype) for row in (grad[target], x[source], y[order]))
     weights = None if weight is None else weight[order].to(dtype)
@@ -140,7 +140,7 @@ def channelwise_conv_backward_reference(
     # Rows of y and of weights have one edge each, listed in another order; rows of x have many.
     to_x = to_x.new_zeros(x.shape).index_add(0, source, to_x)
     to_y = torch.zeros_like(to_y).index_copy(0, order, to_y)
-    if weight is not None:
+    if to_weight.shape[1]:
         to_weight = torch.zeros_like(to_weight).index_copy(0, order, to_weight)
     return to_x.to(x.dtype), to_y.to(x.dtype), to_weight.to(x.dtype)
 
@@ -228,6 +228,7 @@ def radial_conv_reference(
 def _backward(
     grad: Tensor,
     *,
+    needed: set[str],
     x: Tensor,
     y: Tensor,
     hidden: Tensor,
@@ -235,7 +236,11 @@ def _backward(
     dim_out: int,
     **rest: Any,
 ) -> Gradients:
-    to_x, to_y, to_weight = channelwise_conv_backward(grad, x, y, hidden @ radial, *rest.values())
+    by_weight = not needed.isdisjoint(("hidden", "radial"))
+    point = (grad, x, y, hidden @ radial)
+    to_x, to_y, to_weight = channelwise_conv_backward(*point, *rest.values(), by_weight)
+    if not by_weight:
+        return {"x": to_x, "y": to_y}
     # Weights are a matrix product, and so are both of its gradients.
     to_hidden, to_radial = to_weight @ radial.mT, hidden.mT @ to_weight
     return {"x": to_x, "y": to_y, "hidden": to_hidden, "radial": to_radial}

@@ -1,7 +1,8 @@
 """Gradients of products that are linear in each operand, of all orders.
 
 A product P and the gradient g that arrives make one form :math:`F(g, x, y, w) = <g, P(x, y, w)>`,
-linear in each argument; the gradients of P are the derivatives of F. A double-backward op takes
+linear in each argument; the gradients of P are the derivatives of F. The flag ``by_weight``
+requests that by the weights, which forces of frozen models do not need. A double-backward op takes
 the arguments of F, one tangent per operand, the path table, and one flag per argument. Derivatives
 that are not requested are empty tensors of shape (0, 0). Its reference implementation calls the
 product and its gradients, so that devices without a kernel for it lose nothing.
@@ -46,16 +47,15 @@ products, and those of the first input and the output of fully connected product
 
 
 def backward_of_product(
-    # op that takes the output gradient and all arguments but dim_out
+    # op that takes the output gradient, all arguments but dim_out, and by_weight
     gradients: Callable[..., Any],
 ) -> Callable[..., Gradients]:
     """Return the backward rule of a product op."""
 
-    def backward(
-        grad: Tensor, *, x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, **rest: Any
-    ) -> Gradients:
-        to_x, to_y, to_weight = gradients(grad, x, y, weight, *rest.values())
-        return {"x": to_x, "y": to_y, "weight": None if weight is None else to_weight}
+    def backward(grad: Tensor, *, needed: set[str], dim_out: int, **arguments: Any) -> Gradients:
+        by_weight = "weight" in needed
+        to_x, to_y, to_weight = gradients(grad, *arguments.values(), by_weight)
+        return {"x": to_x, "y": to_y, "weight": to_weight if by_weight else None}
 
     return backward
 
@@ -71,11 +71,12 @@ def backward_by_double_backward(
         c: Tensor | None = None,
         *,
         differentiable: set[str],
+        by_weight: bool,
         **arguments: Any,
     ) -> Gradients:
         values = list(arguments.values())
         point, rest = values[: len(FORM)], values[len(FORM) :]
-        tangents = (a, b, None if arguments["weight"] is None else c)
+        tangents = (a, b, None if arguments["weight"] is None or not by_weight else c)
         wanted = [name in differentiable for name in FORM]
         slopes = double_backward(*point, *tangents, *rest, *wanted)
         return {
@@ -170,7 +171,8 @@ def _derivatives_of_form(
         table, layout = list(rest.values())[:end], list(rest.values())[end:]
         found["grad"] = declared(name)(*operands, *table, grad.shape[1], *layout)
     if any(operand in needed for operand in OPERANDS):
-        parts = declared(f"{name}_backward")(grad, *operands, *rest.values())
+        by_weight = "weight" in needed
+        parts = declared(f"{name}_backward")(grad, *operands, *rest.values(), by_weight)
         named = zip(OPERANDS, parts, strict=True)
         found |= {o: part for o, part in named if o in needed and point[o] is not None}
     return found
@@ -226,13 +228,14 @@ def connected(connection: Connection) -> tuple[Function, Function]:
         return out.to(dtype)
 
     def gradients(
-        grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, **table: Any
+        grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, by_weight: bool, **table: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         dtype = x.dtype
         grad, x, y, weight = _computed(table, grad, x, y, weight)
         # F = sum_k g_k z_k is linear in g, x, y and w: derivatives replace one operand of the sum.
         to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
-        to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
+        by_weight = by_weight and weight is not None
+        to_weight = torch.zeros_like(weight) if by_weight else x.new_zeros(0, 0)
         for path in _paths(table):
             form = connection(path)
             w, c = weights_of(weight, path, form, x), path.coefficients
@@ -241,7 +244,7 @@ def connected(connection: Connection) -> tuple[Function, Function]:
             to_xs = torch.einsum(f"{form.out},{form.y},ijk,{form.weight}->{form.x}", g, ys, c, w)
             to_ys = torch.einsum(f"{form.out},{form.x},ijk,{form.weight}->{form.y}", g, xs, c, w)
             to_x, to_y = add_to_segment(to_x, path.x, to_xs), add_to_segment(to_y, path.y, to_ys)
-            if weight is not None and path.weight is not None:
+            if by_weight and path.weight is not None:
                 of_weight = f"{form.out},{form.x},ijk,{form.y}->{form.weight}"
                 to_w = torch.einsum(of_weight, g, xs, c, ys)
                 to_weight = add_to_segment(to_weight, weight_segment(path, form), to_w)
@@ -326,6 +329,10 @@ def fake_product(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], check_row(dim_out))
 
 
+def _fake_gradients(x: Tensor, y: Tensor, weight: Tensor | None, by_weight: bool) -> Any:
+    return like(*OPERANDS)(x=x, y=y, weight=weight if by_weight else None)
+
+
 def declare_product(
     schema: str,  # of the product; those of its gradients follow from it
     reference: Function,
@@ -349,7 +356,7 @@ def declare_product(
     first_op = declare(
         first,
         reference=gradients,
-        fake=like(*OPERANDS),
+        fake=_fake_gradients,
         backward=backward_by_double_backward(second_op),
         forward=gradients_linear_in(f"{name}_backward", FORM),
         batch=batch(FORM),

@@ -157,7 +157,9 @@ def spline_conv_backward_reference(
     """Reference implementation of the op; the gradient of ``x`` is empty unless wanted."""
     spline: Any = (position, first, basis, coefficients)
     weight, slope = spline_weights(*spline), spline_weights(*spline, order=1)
-    to_x, to_y, to_weight = channelwise_conv_backward_reference(grad, x, y, weight, **rest)
+    to_x, to_y, to_weight = channelwise_conv_backward_reference(
+        grad, x, y, weight, by_weight=True, **rest
+    )
     return (to_x if by_x else x.new_zeros(0, 0)), to_y, (to_weight * slope).sum(1)
 
 
@@ -199,7 +201,7 @@ def _double_backward(
     if wanted[-1]:
         found[-1] = (found[-1] * slope).sum(1)
         if to_position is not None:
-            to_weight = channelwise_conv_backward(*point, *rest)[2]
+            to_weight = channelwise_conv_backward(*point, *rest, True)[2]
             curvature = (to_weight * spline_weights(*spline, order=2)).sum(1)
             found[-1] = found[-1] + to_position * curvature
     return {name: part for name, part, of in zip(FEATURES, found, wanted, strict=True) if of}
@@ -229,7 +231,7 @@ def _batch_backward(
     given, dims, splines = _in_memory(size, arguments, dims)
     by_x = given.pop("by_x")
     in_dims = tuple(dims[name] for name in given)
-    found = torch.vmap(channelwise_conv_backward, in_dims=in_dims)(*given.values())
+    found = torch.vmap(channelwise_conv_backward, in_dims=(*in_dims, None))(*given.values(), True)
     slopes = torch.stack([spline_weights(*spline, order=1) for spline in splines])
     to_x = found[0] if by_x else slopes.new_zeros(size, 0, 0)
     return (to_x, found[1], (found[2] * slopes).sum(2)), (0, 0, 0)

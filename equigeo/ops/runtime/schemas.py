@@ -22,7 +22,8 @@ def product_schemas(schema: str) -> tuple[str, str, str]:
     form = ["Tensor grad", x, y, weight]
     tangents = [f"Tensor? {operand}_tangent" for operand in ("x", "y", "weight")]
     flags = [f"bool by_{argument}" for argument in ("grad", "x", "y", "weight")]
-    first, second = ", ".join([*form, *rest]), ", ".join([*form, *tangents, *rest, *flags])
+    first = ", ".join([*form, *rest, "bool by_weight"])
+    second = ", ".join([*form, *tangents, *rest, *flags])
     return (
         schema,
         f"{name}_backward({first}) -> (Tensor, Tensor, Tensor)",

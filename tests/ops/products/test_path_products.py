@@ -142,6 +142,21 @@ def test_the_same_weights_for_all_rows_are_not_copied(op):
     assert all(map(torch.equal, results, same))
 
 
+@pytest.mark.parametrize("op", [*PRODUCTS, channelwise_conv, radial_conv])
+def test_a_pass_by_features_computes_no_gradient_of_weights(op):
+    x, y, weight = (value.requires_grad_() for value in rows())
+    given = [PATHS.get(op.__name__, TABLE)]
+    if op in (channelwise_conv, radial_conv):
+        x, given = x[:NODES], [graph_tensors(GRAPH), TABLE]
+    weights = [weight] if op is not radial_conv else [weight, torch.eye(2)]
+    out = op(x, y, *weights, *given).sum()
+    for leaf, by_weight in ((x, False), (y, False), (weight, True)):
+        with Seen() as seen:
+            torch.autograd.grad(out, leaf, retain_graph=True)
+        (arguments,) = seen.arguments
+        assert arguments[-1] is by_weight
+
+
 def test_a_table_that_is_written_to_is_read_again():
     table = by_values(TABLE.values.float())
     x, y, weight = rows()
