@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
         _check_replaceable(options.json, options.checkpoint)
     device = use_machine(options)
     trained = load_trained(task, options)
-    trained.model.to(device)
+    trained.to(device)
     if not (trained.is_finished or options.quiet):
         done = trained.config.recipe.progress(trained.epochs_done, trained.seconds)
         print(f"note: this run has finished {done}", file=sys.stderr)

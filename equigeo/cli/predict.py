@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
         check_owner(options, task, tasks, argument)
     device = use_machine(options)
     trained = load_trained(task, options)
-    trained.model.to(device)
+    trained.to(device)
     if options.dry_run:
         _print_plan(options, task, files)
         return 0

@@ -150,6 +150,10 @@ class TrainedModel(ABC, Generic[_Config]):
         """Time spent on finished epochs."""
         return float(sum(line["seconds"] for line in self.history))
 
+    def to(self, device: torch.device) -> None:
+        """Move the model to a device in place."""
+        self.model.to(device)
+
     @classmethod
     @abstractmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:

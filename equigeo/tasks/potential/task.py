@@ -118,6 +118,9 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
     def read_novelty(cls, state: dict[str, Any], model: Any, classes: int) -> LastLayerUncertainty:
         return read_uncertainty(state, potential_of(model, 0))
 
+    def to(self, device: torch.device) -> None:
+        (self.model if self.heads is None else self.heads).to(device)
+
     @property
     def uncertainty(self) -> LastLayerUncertainty | None:
         """Uncertainties of ``model``; None in checkpoints of unfinished runs."""

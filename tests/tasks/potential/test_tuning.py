@@ -315,6 +315,8 @@ def test_levels_of_theory_have_heads_of_their_own(config, two_levels, tmp_path):
                           ).is_finished  # fmt: skip
     parts = task.train(config, tmp_path / "b", data=two_levels, resume=True)
     assert_same_state(trained.heads.state_dict(), parts.heads.state_dict())
+    parts.to(torch.device("meta"))
+    assert all(value.is_meta for value in parts.heads.state_dict().values())
     third = AtomicFrames(of_level(molecules(6, seed=7), "ccsd", False))  # levels begin anew
     again = replace(config, heads=("mp2", "ccsd"), start_from=str(tmp_path / "a" / "model.ckpt"))
     heads = task.plan(again, PotentialData(AtomicSplit("new", third), third, third)).model
