@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import pairwise, starmap
 from threading import Lock
 from typing import Any, Final
 
@@ -35,9 +35,13 @@ _TOO_SHORT: Final = (
 class RadialTable(nn.Module):
     """Functions of the distance as splines, smooth between given breaks, of one or more kinds."""
 
+    # Pieces have equal lengths in the square root of the distance, or in the distance if they begin
+    # at zero: functions are steeper at short distances, and in float32 derivatives lose digits in
+    # proportion to the number of pieces.
+
     basis: Tensor  # (degree + 1, degree + 1), of powers and functions
     coefficients: Tensor  # (rows, columns)
-    segments: Tensor  # (kinds, segments, 4) float64: start, pieces per distance, pieces, first row
+    segments: Tensor  # (kinds, segments, 4) float64: start, pieces per length, pieces, first row
     breaks: Tensor  # (segments - 1,) float64
 
     def __init__(
@@ -49,7 +53,8 @@ class RadialTable(nn.Module):
     ) -> None:
         super().__init__()
         degree = _DEGREE[dtype]
-        self.start, self.error, self.values = ends[0], error, coefficients[0].shape[1]
+        self.start, self.end = ends[0], ends[-1]
+        self.error, self.values = error, coefficients[0].shape[1]
         self.message = _TOO_SHORT.format(ends[0] / ends[-1])  # torch.compile cannot format it
         rows = [len(each) for each in coefficients]
         self.pieces = sum(rows) - degree * len(rows)
@@ -57,7 +62,7 @@ class RadialTable(nn.Module):
         padded = nn.functional.pad(torch.cat(list(coefficients)), (0, columns - self.values))
         segments = [
             (start, (n - degree) / (end - start), n - degree, sum(rows[:k]))
-            for k, (start, end, n) in enumerate(zip(ends, ends[1:], rows, strict=False))
+            for k, ((start, end), n) in enumerate(zip(pairwise(_scaled(ends)), rows, strict=True))
         ]
         self.register_buffer("coefficients", padded.to(dtype), persistent=False)
         self.register_buffer("basis", basis_matrix(degree).to(dtype), persistent=False)
@@ -73,8 +78,8 @@ class RadialTable(nn.Module):
         pieces: int = 0,  # to start with
     ) -> RadialTable:
         """Add pieces until values and derivatives are exact, or raise ``ValueError`` at 1,024."""
-        parts = pairwise(ends)
-        found, errors = zip(*(_fit(function, part, dtype, pieces) for part in parts), strict=True)
+        parts = [(function, part, ends[0] > 0, dtype, pieces) for part in pairwise(_scaled(ends))]
+        found, errors = zip(*starmap(_fit, parts), strict=True)
         return cls(found, ends, dtype, max(errors))
 
     def append(self, others: Sequence[RadialTable]) -> None:
@@ -113,16 +118,16 @@ class RadialTable(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the position in its piece, first row, basis and coefficients per edge."""
         # In float32, the number of the piece would take digits of the position in it.
-        wide = lengths.double()
+        wide = lengths.double().clamp(self.start, self.end)
         segment = self.segments[0 if kinds is None else kinds.long()]
         if len(self.breaks):
             place = torch.bucketize(wide.detach(), self.breaks, right=True)
             segment = segment.expand(len(wide), -1, -1)
             segment = segment.gather(1, place[:, None, None].expand(-1, 1, 4))
         start, scale, pieces, row = segment[..., 0, :].unbind(-1)
-        place = torch.minimum(((wide - start) * scale).clamp(min=0), pieces)
+        place = ((wide.sqrt() if self.start > 0 else wide) - start) * scale
         # A NaN is a position in some piece.
-        piece = place.detach().nan_to_num(0).floor().minimum(pieces - 1)
+        piece = place.detach().nan_to_num(0).floor().clamp(min=0).minimum(pieces - 1)
         position = (place - piece).to(self.coefficients.dtype)
         return position, (piece + row).long(), self.basis, self.coefficients
 
@@ -200,9 +205,15 @@ class RadialTables(nn.Module):
         return self.table(lengths, self.kinds[numbers.long()])
 
 
+def _scaled(ends: Sequence[float]) -> list[float]:
+    """Return the ends of segments where pieces have equal lengths."""
+    return [math.sqrt(end) if ends[0] > 0 else end for end in ends]
+
+
 def _fit(
     function: Callable[[Tensor], Tensor],
     interval: tuple[float, float],
+    by_root: bool,  # the interval is of square roots of distances
     dtype: torch.dtype,
     least: float,  # number of pieces
 ) -> tuple[Tensor, float]:
@@ -211,8 +222,8 @@ def _fit(
     for pieces in _PIECES:
         if pieces < least:
             continue
-        found = _interpolate(function, interval, pieces, degree)
-        value, slope = _errors(function, found, interval, degree)
+        found = _interpolate(function, interval, by_root, pieces, degree)
+        value, slope = _errors(function, found, interval, by_root, degree)
         if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
             return found, value
         # Errors of splines decrease with this power of the length of a piece.
@@ -248,14 +259,16 @@ def _spline(place: Tensor, coefficients: Tensor, degree: int, order: int = 0) ->
 def _interpolate(
     function: Callable[[Tensor], Tensor],
     interval: tuple[float, float],
+    by_root: bool,
     pieces: int,
     degree: int,
 ) -> Tensor:  # (pieces + degree, values)
     """Return the spline through the values at all knots and, dense at the ends, some more."""
     places, *factors = _equations(pieces, degree)
     start, end = interval
+    scaled = start + (end - start) / pieces * places
     with torch.no_grad():
-        values = function(start + (end - start) / pieces * places)
+        values = function(scaled.square() if by_root else scaled)
     return torch.linalg.lu_solve(*factors, values)
 
 
@@ -275,6 +288,7 @@ def _errors(
     function: Callable[[Tensor], Tensor],
     coefficients: Tensor,  # (pieces + degree, values)
     interval: tuple[float, float],
+    by_root: bool,
     degree: int,
 ) -> list[float]:
     """Return the largest relative errors between knots, of values and of derivatives."""
@@ -282,12 +296,16 @@ def _errors(
     pieces = len(coefficients) - degree
     step = (end - start) / pieces
     between = torch.tensor([0.2, 0.5, 0.8], dtype=torch.float64)
-    lengths = start + step * (torch.arange(pieces)[:, None] + between).flatten()
+    places = (torch.arange(pieces)[:, None] + between).flatten()
+    scaled = start + step * places
+    lengths = scaled.square() if by_root else scaled
+    slope = 1 / (2 * step * scaled) if by_root else torch.full_like(scaled, 1 / step)
 
     exact = torch.autograd.functional.jvp(function, lengths, torch.ones_like(lengths))
-    places = (lengths - start) / step
-    found = [_spline(places, coefficients, degree, order) / step**order for order in range(2)]
-    return [_error(a, b, lengths < end / 2) for a, b in zip(found, exact, strict=True)]
+    found = [_spline(places, coefficients, degree, order) for order in range(2)]
+    found[1] = found[1] * slope[:, None]
+    near = lengths < (end**2 if by_root else end) / 2
+    return [_error(a, b, near) for a, b in zip(found, exact, strict=True)]
 
 
 def _error(found: Tensor, exact: Tensor, near: Tensor) -> float:

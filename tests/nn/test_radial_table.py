@@ -32,10 +32,10 @@ def fitted(dtype: torch.dtype = torch.float64, function=waves, ends=INTERVAL) ->
 
 
 def places(pieces: int, *within: float) -> Tensor:
-    """Distances at the same places within every piece."""
-    start, end = INTERVAL
+    """Distances at the same places within every piece, which are equal in square roots."""
+    start, end = (x**0.5 for x in INTERVAL)
     found = torch.arange(pieces)[:, None] + torch.tensor(within, dtype=torch.float64)
-    return start + (end - start) / pieces * found.flatten()
+    return (start + (end - start) / pieces * found.flatten()).square()
 
 
 def slopes(function, r: Tensor) -> Tensor:
@@ -61,7 +61,8 @@ def test_values_and_derivatives_have_the_stated_errors(dtype, within):
     values, derivatives = waves(r.double()), slopes(waves, r.double())
     rounding = tolerance(dtype)["atol"]
     # Derivatives divide differences of coefficients by the length of a piece.
-    scale = table.pieces / (INTERVAL[1] - INTERVAL[0])
+    start, end = (x**0.5 for x in INTERVAL)
+    scale = table.pieces / (end - start) / (2 * start)
     largest, steepest = float(values.abs().max()), float(derivatives.abs().max())
     stated = radial_table._TOLERANCE[dtype]
     assert table.error < stated[0]
@@ -98,6 +99,18 @@ def test_distances_beyond_the_ends_have_the_values_of_the_ends():
         assert table.covers(lengths) == covered
     assert not table.covers(torch.tensor([1.0, torch.nan]))
     assert table.covers(torch.ones(2, device="meta"))
+
+
+def test_pieces_are_shorter_at_short_distances_where_functions_are_steeper():
+    def steep(r: Tensor) -> Tensor:
+        return waves(r) / r[:, None] ** 2
+
+    table = fitted(torch.float32, steep)
+    equal, _ = radial_table._fit(steep, INTERVAL, False, torch.float32, 0)
+    assert table.pieces < len(equal) - radial_table._DEGREE[torch.float32]
+    knots = places(table.pieces, 0.0)
+    _, first, _, _ = table.spline(knots + 1e-9)
+    assert first.tolist() == list(range(table.pieces))
 
 
 def test_programs_raise_for_distances_that_are_not_tabulated():
