@@ -60,8 +60,10 @@ def reference_energies(data: PotentialData) -> Sequence[float]:
 
 def reference_source(data: PotentialData, start_from: str = "") -> str:
     """Return the source of the reference energies."""
-    fit = "least squares of the errors" if start_from else "least squares"
-    species, isolated = data.split.train.species, data.split.isolated
+    species, isolated, fit = data.split.train.species, data.split.isolated, "least squares"
+    if start_from:
+        some = ", and isolated atoms for new elements" if isolated else ""
+        return f"{fit} of the errors{some}"
     known, fitted = (
         " ".join(symbol(z) for z in species if (z in isolated) == kind) for kind in (True, False)
     )
@@ -94,23 +96,31 @@ def shift_references(
     model: MessagePassingPotential,
     known: Sequence[int],  # elements of the initial weights
     data: PotentialData,
-    source: AtomicSource,  # of its training frames
+    source: AtomicSource | None = None,  # of its training frames, if built
 ) -> None:
     """Shift the reference energies of a trained potential to those of the training frames."""
     # The network is kept: scales and the number of neighbors are part of it. Energies of another
     # level of theory differ by an amount per element, which would otherwise be learned as forces.
-    species, isolated = model.config.species, data.split.isolated
-    e0 = dict(zip(species, model.e0.tolist(), strict=True))
-    e0 |= {z: energy for z, energy in isolated.items() if z in e0}
+    # Energies of isolated atoms are of new elements alone: fitted references differ from them.
+    species, old, isolated = model.config.species, data.replay, data.split.isolated
+    new = {*species} - {*known}
+    frames = data.train
+    if old is not None:
+        if not new:
+            return
+        isolated = {**old.split.isolated, **isolated}
+        source, frames = None, replace(frames, frames=(*frames, *old.train))
+    source = source or AtomicSource.of_frames(frames, model.config.cutoff)
+    isolated = {z: energy for z, energy in isolated.items() if z in new}
+    e0 = dict(zip(species, model.e0.tolist(), strict=True)) | isolated
     model.set_references(e0)
     with torch.enable_grad(), evaluating(model):
         errors = measure_errors(model, source)
     left = (errors.energy_label - errors.energy).numpy()
-    frames = [numbers.tolist() for numbers in errors.numbers.split(errors.counts.tolist())]
+    rows = [numbers.tolist() for numbers in errors.numbers.split(errors.counts.tolist())]
     # New elements come first: frames of one composition do not tell the elements apart.
-    new = {*species} - {*known}
-    for free in (new, {*species} if data.replay is None else new):
-        counted = [[z for z in numbers if z in free - {*isolated}] for numbers in frames]
+    for free in (new, {*species}) if old is None else (new,):
+        counted = [[z for z in numbers if z in free - {*isolated}] for numbers in rows]
         chosen = [k for k, some in enumerate(counted) if some and np.isfinite(left[k])]
         if not chosen:
             continue
@@ -122,14 +132,22 @@ def shift_references(
     model.set_references(e0)
 
 
-def data_by_head(data: PotentialData, config: PotentialRunConfig) -> dict[str, PotentialData]:
-    """Return the training frames of each head that has some; isolated atoms are of the first."""
+def data_by_head(
+    data: PotentialData,
+    config: PotentialRunConfig,
+    place: int = 0,  # of the head of isolated atoms
+) -> dict[str, PotentialData]:
+    """Return the data of each head that has frames to train on or to replay."""
     found: dict[str, PotentialData] = {}
     if not config.heads:
         return found
     for name, frames in by_head(data.train, config.heads, config.head).items():
-        split = data.split if name == config.heads[0] else replace(data.split, isolated={})
+        own = name == config.heads[place]
+        split = data.split if own else replace(data.split, isolated={})
         found[name] = PotentialData(split, frames, data.validation)
+    if data.replay is not None:
+        for name, old in data_by_head(data.replay, config, -1).items():
+            found[name] = replace(found.get(name, old), replay=old)
     return found
 
 

@@ -291,8 +291,7 @@ def _begin(
     species, old = data.split.train.species, data.replay
     if first is not None:
         more = () if old is None else old.split.train.species
-        # a copy: the heads of the checkpoint are read after those of the new model are set
-        model = copy.deepcopy(with_species(first.model, (*species, *more)))
+        model = copy.deepcopy(with_species(first.model, (*species, *more)))  # `first` stays
         source = replace(source, earlier=first.samples)
     elif model is None:
         if config.freeze or config.lora or config.replay:
@@ -334,8 +333,7 @@ def _with_references(
         elif first is None:
             heads[name].set_references(reference_energies(parts[name]))
         else:
-            own = AtomicSource.of_frames(parts[name].train, config.cutoff)
-            shift_references(heads[name], known, parts[name], own)
+            shift_references(heads[name], known, parts[name])
     return heads
 
 

@@ -80,9 +80,16 @@ def test_shifted_labels_of_another_level_of_theory_keep_the_start(tuned, start):
     references = {"e0"}
     for name, value in first.state_dict().items():
         assert torch.equal(model.state_dict()[name], value) == (name not in references), name
-    isolated = {1: -12.5, 6: -990.0}
-    model = InteratomicPotential().plan(tuned, data_of(other, isolated=isolated)).model
-    assert model.e0.tolist() == [-12.5, -990.0]
+    isolated = {1: -12.5, 6: -990.0}  # others than those of the checkpoint, which were fitted
+    data = data_of(other, isolated=isolated)
+    again = InteratomicPotential().plan(tuned, data).model
+    assert torch.equal(again.e0, model.e0)
+    again = InteratomicPotential().plan(tuned, replace(data, replay=data_of(frames))).model
+    assert torch.equal(again.e0, first.e0)
+    for heads in (("a", "b"), ("b", "a")):
+        again = InteratomicPotential().plan(replace(tuned, heads=heads, head="a"), data).model
+        assert torch.equal(again["a"].e0, model.e0)
+        assert torch.equal(again["b"].e0, first.e0)
     bare = AtomicFrames(tuple(replace(f, energy=None) for f in frames))
     model = InteratomicPotential().plan(replace(tuned, energy_weight=0.0), data_of(bare)).model
     assert torch.equal(model.e0, first.e0)
@@ -103,6 +110,23 @@ def test_new_elements_are_added_and_learned(tuned, start, tmp_path):
         with pytest.raises(ValueError, match="do not know O, whose own weights must be trained"):
             InteratomicPotential().plan(replace(tuned, **changes), data_of(frames))
     InteratomicPotential().plan(replace(tuned, freeze=("radial",)), data_of(frames))
+
+
+@pytest.mark.parametrize("heads", [(), ("ccsd", "pbe")])
+def test_new_elements_of_replayed_frames_alone_are_fitted_on_these(tuned, start, heads):
+    first, frames = TrainedPotential.load(start).model, molecules(10, seed=5)
+    old, config = data_of(with_oxygen(frames)), replace(tuned, heads=heads)
+    named = AtomicFrames(tuple(replace(f, info={"head": "pbe"}) for f in old.train))
+    data = replace(data_of(frames), replay=replace(old, train=named))
+    model = InteratomicPotential().plan(config, data).model
+    model = model["pbe"] if heads else model
+    assert torch.equal(model.e0[:2], first.e0)
+    # as above
+    assert model.e0[2] - model.e0[1] == pytest.approx(-500.0, abs=5.0)
+    isolated = replace(data.replay, split=replace(old.split, isolated={8: -1490.0, 6: 1.0}))
+    model = InteratomicPotential().plan(config, replace(data, replay=isolated)).model
+    model = model["pbe"] if heads else model
+    assert model.e0.tolist() == [*first.e0.tolist(), -1490.0]
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.9])
