@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -16,15 +17,18 @@ from equigeo._core.config import Range, ranges_of, within
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
 from equigeo.datasets.atoms.extxyz import Units
 from equigeo.datasets.atoms.frames import place_of, symbol
+from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, PotentialConfig
 from equigeo.potentials.batch import has_stress
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.common.mesh_data import chunks
+from equigeo.training.checkpoint import Checkpoint
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledSource, digest
 from equigeo.training.process import seed_sequence
 
+LABELS: Final = ("energy", "forces", "stress")
 _LONGEST: Final = 4096  # characters of a path
 _MANY: Final = 100_000  # epochs, of a run that ends by the clock
 _RANGED: Final = ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
@@ -102,8 +106,9 @@ class PotentialRunConfig(RunConfig):
         the last, or "body", which is all but the read-outs.
     replay : str
         Earlier data, loaded like ``data``: a share of the training frames of every epoch is drawn
-        from theirs, and as many are held out. Without heads, both sets must have one level of
-        theory, and reference energies of known elements are kept.
+        from theirs, and as many are held out. Extended XYZ is read with the keys and units of the
+        run that ``start_from`` names, not with those of ``data``. Without heads, both sets must
+        have one level of theory, and reference energies of known elements are kept.
     replay_share : float
         Share of the frames of an epoch, between 0 and 1.
     heads : tuple of str
@@ -447,8 +452,18 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
 
 
 def _load_replay(config: PotentialRunConfig) -> PotentialData:
-    """Load earlier data; frames without a head are of the last."""
-    old = load_frames(replace(config, data=config.replay, subset="", replay=""))
+    """Load earlier data, read like those of the start; frames without a head are of the last."""
+    reading = {name: "" for name in ("units", *(f"{label}_key" for label in LABELS))}
+    if config.start_from:
+        first = Checkpoint.load(config.start_from, "potential").config.get("train")
+        found = PotentialRunConfig.from_dict(first or {})
+        reading = {name: getattr(found, name) for name in reading}
+    elif any(getattr(config, name) for name in reading):
+        raise ValueError(
+            f"{config.replay}: units and keys of replayed frames are those of the checkpoint of "
+            "--start-from, and there is none; leave out units and keys, or replay"
+        )
+    old = load_frames(replace(config, data=config.replay, subset="", replay="", **reading))
     if not config.heads:
         return old
 
@@ -490,6 +505,24 @@ def _digest(*values: Tensor | Sequence[bool] | float | None) -> int:
     return digest(
         *(none if value is None else torch.as_tensor(value, dtype=none.dtype) for value in values)
     )
+
+
+def every_frame(
+    config: PotentialRunConfig, data: str, subset: str, asked: Mapping[str, str | None]
+) -> Mapping[str, AtomicFrames]:
+    """Load all frames of other data; raise if a requested label is missing."""
+    keys = {label: getattr(config, f"{label}_key") for label in LABELS}
+    keys["units"] = config.units
+    if Path(data).suffix.lower() == ".npz":
+        keys = {}  # those of the training do not apply
+    sets = load_every_frame(data, subset, **keys)
+    for name, key in asked.items():
+        if key and not any(key in frames.keys for frames in sets.values()):
+            found = next(iter(sets.values())).found_keys
+            raise ValueError(
+                f"{data}: no frame has {key!r:.80} of --{name.replace('_', '-')}{found}"
+            )
+    return sets
 
 
 def heads_of(frames: AtomicFrames, heads: Sequence[str], head: str) -> list[str]:

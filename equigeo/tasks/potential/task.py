@@ -25,6 +25,7 @@ from equigeo.potentials.tuning import Heads, add_low_rank, freeze, potential_of,
 from equigeo.tasks.common.arguments import Argument, natural, number, positive, words
 from equigeo.tasks.potential.data import (
     _MANY,
+    LABELS,
     POTENTIAL_PRESETS,
     SIZES,
     AtomicSource,
@@ -32,6 +33,7 @@ from equigeo.tasks.potential.data import (
     PotentialRunConfig,
     by_head,
     check_species,
+    every_frame,
     frame_digests,
     load_frames,
 )
@@ -338,7 +340,6 @@ def _with_references(
 
 
 _DATA = "DIR|FILE"
-_LABELS = ("energy", "forces", "stress")
 _KEYS = (
     *(
         Argument(f"--{label}-key", f"what .xyz files call {what}, by default the usual names",
@@ -393,7 +394,10 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             unit="rank",
         ),
         Argument(
-            "--replay", "earlier data, of which every epoch has some frames, too", metavar=_DATA
+            "--replay",
+            "earlier data, of which every epoch has some frames, too; keys and units are those of"
+            " --start-from",
+            metavar=_DATA,
         ),
         Argument("--replay-share", "share of these frames", number, metavar="X", unit="share"),
         Argument(
@@ -478,7 +482,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
                 first = TrainedPotential.load(given["start_from"]).model.config
                 rate = POTENTIAL_PRESETS["default"].recipe.learning_rate * _TUNED
                 sizes = {name: getattr(first, name) for name in SIZES}
-                given = sizes | ({} if file else {"learning_rate": rate}) | given
+                # sizes of a file are checked as those of options
+                given = ({} if file else {**sizes, "learning_rate": rate}) | given
             options = given
         return super().configure(output, options, file=file, resume=resume, overwrite=overwrite)
 
@@ -538,17 +543,20 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         from equigeo.report import render_potential_report  # plotly, which others do without
 
         config = trained.config
-        keys = {f"{label}_key": getattr(options, f"{label}_key") for label in _LABELS}
+        keys = {f"{label}_key": getattr(options, f"{label}_key") for label in LABELS}
         changes = {**keys, "units": options.units}
         config = replace(config, **{name: value for name, value in changes.items() if value})
         subset = config.subset if options.subset is None else options.subset
         given = config.data if options.data is None else options.data
-        if subset == config.subset and Path(given).resolve() == Path(config.data).resolve():
+        path, own = Path(given).resolve(), Path(config.data).resolve()
+        if own not in (path, *path.parents):  # units of the training are those of its files
+            config = replace(config, units=options.units or "")
+        if subset == config.subset and path == own:
             data = load_frames(config)
             evaluation = evaluate_potential(trained, data)
             results = summarize_potential(trained, evaluation, data, options.command_line)
         else:
-            sets = _every_frame(config, given, "" if options.subset is None else subset, keys)
+            sets = every_frame(config, given, "" if options.subset is None else subset, keys)
             evaluation = evaluate_frames(trained, sets)
             name = f"{given} {options.subset or ''}".strip()
             results = summarize_potential(trained, evaluation, name, options.command_line)
@@ -571,24 +579,6 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         energies = [frame.energy for frame in frames if frame.energy is not None]
         summary = f"{number}, energies {min(energies):.6f} to {max(energies):.6f} eV"
         return FilePrediction(path, [], "", files, summary=summary)
-
-
-def _every_frame(
-    config: PotentialRunConfig, data: str, subset: str, asked: Mapping[str, str | None]
-) -> Mapping[str, AtomicFrames]:
-    """Load all frames of other data; raise if a requested label is missing."""
-    keys = {label: getattr(config, f"{label}_key") for label in _LABELS}
-    keys["units"] = config.units
-    if Path(data).suffix.lower() == ".npz":
-        keys = {}  # those of the training do not apply
-    sets = load_every_frame(data, subset, **keys)
-    for name, key in asked.items():
-        if key and not any(key in frames.keys for frames in sets.values()):
-            found = next(iter(sets.values())).found_keys
-            raise ValueError(
-                f"{data}: no frame has {key!r:.80} of --{name.replace('_', '-')}{found}"
-            )
-    return sets
 
 
 def _read(path: Path) -> AtomicFrames:

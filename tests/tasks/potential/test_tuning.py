@@ -283,6 +283,55 @@ def test_errors_of_both_sets_are_reported(tuned, start, old_and_new, tmp_path, c
     assert "with replay of 23 frames of old: new, 14 training" in capsys.readouterr().out
 
 
+HARTREE, BOHR = 27.211386245, 0.529177210  # eV and angstrom, CODATA
+
+
+def in_atomic_units(path, frames):
+    moved = (
+        replace(f, positions=f.positions / BOHR, energy=f.energy / HARTREE,
+                forces=f.forces / HARTREE * BOHR)
+        for f in frames
+    )  # fmt: skip
+    path.write_text(format_extxyz(AtomicFrames(tuple(moved))))
+    return str(path)
+
+
+def test_replayed_frames_have_the_units_of_the_checkpoint(config, tuned, old_and_new, tmp_path):
+    config = replace(config, data=old_and_new["replay"], subset="")
+    InteratomicPotential().train(config, tmp_path / "a")
+    data = in_atomic_units(tmp_path / "au.xyz", molecules(20, seed=8))
+    values = {**old_and_new, "data": data, "units": "hartree bohr"}
+    found = load_frames(replace(tuned, **values, start_from=str(tmp_path / "a" / "model.ckpt")))
+    for frames in (found.train, found.replay.train):
+        assert all(-2100 < f.energy < -2000 for f in frames)  # eV
+    config = replace(config, data=data, units="hartree bohr")
+    InteratomicPotential().train(config, tmp_path / "b")
+    values = {**old_and_new, "replay": data, "start_from": str(tmp_path / "b" / "model.ckpt")}
+    found = load_frames(replace(tuned, **values))
+    for frames in (found.train, found.replay.train):
+        assert all(-2100 < f.energy < -2000 for f in frames)  # eV
+    with pytest.raises(ValueError, match="units and keys of replayed frames are those of the che"):
+        load_frames(replace(config, replay=data))
+
+
+def test_other_data_are_not_in_the_units_of_the_training(config, tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    own = in_atomic_units(tmp_path / "au.xyz", molecules(20, seed=8))
+    (tmp_path / "ev.xyz").write_text(format_extxyz(molecules(20, seed=8)))
+    config = replace(config, data=own, subset="", units="hartree bohr")
+    InteratomicPotential().train(config, tmp_path / "run")
+    copied = tmp_path / "copied.xyz"
+    copied.write_text((tmp_path / "au.xyz").read_text())
+    errors = []
+    for options in ((own,), (tmp_path / "ev.xyz",), (copied, "--units", "hartree bohr"), (copied,)):
+        form = ("--json", tmp_path / "r.json", "--allow-trained", "--data", *options)
+        assert main([str(x) for x in ("evaluate", tmp_path / "run" / "model.ckpt", *form)]) == 0
+        sets = json.loads((tmp_path / "r.json").read_text())["sets"]
+        errors.append([row["energy MAE (meV)"] for row in sets.values()])
+    assert errors[1] == pytest.approx(errors[2], rel=1e-2)  # of rounded positions
+    assert max(errors[0]) < 1e4 < errors[3][0]  # meV: 75 hartree are not 2039 eV
+
+
 def test_earlier_frames_in_new_test_sets_are_reported(tuned, old_and_new, tmp_path):
     both = [*molecules(20, seed=8), *molecules(5, seed=7)]
     (tmp_path / "new.xyz").write_text(format_extxyz(both))
