@@ -50,9 +50,10 @@ class PotentialConfig(Config):
     avg_neighbors : float
         Mean number of neighbors in the training set: divisor of sums.
     zbl : bool
-        Add the screened repulsion of nuclei (Ziegler, Biersack and Littmark), switched off at the
-        sum of the covalent radii. The network learns the rest, and atoms that approach each other
-        more closely than in any training frame still repel.
+        Replace the network by the screened repulsion of nuclei (Ziegler, Biersack and Littmark)
+        where atoms are close: from 0.8 times the sum of their covalent radii, features and energies
+        of both fade out, and are zero below half of this distance. Atoms that approach each other
+        more closely than in any training frame then repel.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class MessagePassingPotential(SavedConfig):
 
     with a product P and a nonlinearity Q chosen by name, linear layers L and S, and readouts
     :math:`\epsilon_t` minus their values for isolated atoms, whose energy is therefore :math:`E^0`.
-    With ``config.zbl``, the repulsion of nuclei at short distances is added.
+    With ``config.zbl``, the repulsion of nuclei at short distances replaces those of the network.
     The energy has two continuous derivatives at the cutoff, and is float64 in any precision of the
     weights.
 
@@ -300,16 +300,17 @@ class MessagePassingPotential(SavedConfig):
         radial = lengths if self.is_frozen else radial_features(self, lengths)
         edge = EdgeFeatures(edges, vectors, self.harmonics(vectors), radial)
         inputs: list[Tensor] | None = None if features is None else []
-        values = self._values(species, edge, exchange, inputs)
+        repelled = share = None
+        if self.repulsion is not None:
+            repelled, share = self.repulsion(species, edges, lengths)
+        values = self._values(species, edge, exchange, inputs, share)
         own = species if exchange is None else species[: edges.num_targets]
-        scale = self.scale[own]
+        scale = self.scale[own] if share is None else share * self.scale[own]
         if features is not None and inputs:
             rows = torch.cat(inputs, dim=1).double() * scale[:, None]
             features.append(torch.where(edges.ptr.diff()[:, None] > 0, rows, 0.0))
         energies = self.e0[own] + scale * values.double()
-        if self.repulsion is not None:
-            energies = energies + self.repulsion(species, edges, lengths)
-        return energies
+        return energies if repelled is None else energies + repelled
 
     def _values(
         self,
@@ -317,6 +318,7 @@ class MessagePassingPotential(SavedConfig):
         edge: EdgeFeatures,
         exchange: Callable[[Tensor], Tensor] | None,
         inputs: list[Tensor] | None,  # of the last layers, minus those of isolated atoms; appended
+        share: Tensor | None,  # (targets,) of the features that an atom has beside a repulsion
     ) -> Tensor:
         """Return the output of the network minus that for isolated atoms, (targets,)."""
         h, alone = self.embedding(species), self.embedding.weight
@@ -331,6 +333,8 @@ class MessagePassingPotential(SavedConfig):
             if exchange is not None and k > 0:
                 sent = exchange(layer.mix_in(h))
             h = layer(h, species, edge, self.avg_neighbors, sent)
+            if share is not None:  # what was not trained is not sent on
+                h = h * share.to(h.dtype)[:, None]
             alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
             values = values + layer.read(h) - layer.read(alone)[species]
             if inputs is not None:

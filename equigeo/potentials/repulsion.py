@@ -25,14 +25,16 @@ _RADII: Final = (
     201, 199, 198, 198, 196, 194, 192, 192, 189, 190, 187, 187, 175, 170, 162, 151, 144, 141, 136,
     136, 132, 145, 146, 148, 140, 150, 150, 260, 221, 215, 206, 200, 196, 190, 187, 180, 169,
 )  # fmt: skip
+_OF_BOND: Final = 0.8  # of the sum of radii: less than vibrations reach
 _HEAVIER: Final = 160  # pm, of elements without a measured radius
 
 
 # Per directed edge, half of k Z_i Z_j / r times a screening of r (Z_i^0.23 + Z_j^0.23) / 0.8854 a_0
-# and an envelope that ends at the sum of the covalent radii: Ziegler, Biersack, Littmark, "The
-# stopping and range of ions in matter", 1985.
+# and an envelope that ends below covalent bonds: Ziegler, Biersack, Littmark, "The stopping and
+# range of ions in matter", 1985. A network is anything where it was not trained: the features and
+# energies of an atom fade out, and are zero below half of the reach.
 class Repulsion(nn.Module):
-    """Universal screened repulsion of nuclei, zero from the distance of a covalent bond on."""
+    """Universal screened repulsion of nuclei, and the share of other energies beside it."""
 
     def __init__(
         self,
@@ -47,17 +49,17 @@ class Repulsion(nn.Module):
         self.pairs = Tables(
             strength=0.5 * _COULOMB * torch.outer(z, z),
             screening=(power[:, None] + power) / (0.8854 * _BOHR),
-            reach=(reach[:, None] + reach).clamp(max=cutoff),
+            reach=(_OF_BOND * (reach[:, None] + reach)).clamp(max=cutoff),
         )
-        self.envelope = PolynomialCutoff(1.0)
+        self.envelope, self.fade = PolynomialCutoff(1.0), PolynomialCutoff(1.0, p=3)
 
     def forward(
         self,
         species: Tensor,  # (sources,), positions in `species`
         edges: EdgeIndex,
         lengths: Tensor,  # (edges,), in angstrom
-    ) -> Tensor:
-        """Compute the repulsion energy of each target, (targets,), float64, in eV."""
+    ) -> tuple[Tensor, Tensor]:
+        """Compute energies in eV and shares from 0 to 1 of each target, (targets,), float64."""
         source, target = edges.edge_index
         pair = species[source], species[target]
         screening, reach, strength = (
@@ -66,5 +68,7 @@ class Repulsion(nn.Module):
         x = lengths * screening
         screened = sum(weight * torch.exp(-rate * x) for weight, rate in _SCREENING)
         energies = strength * screened * self.envelope(lengths / reach) / lengths
-        alone = energies.new_zeros(edges.num_targets, dtype=torch.float64)
-        return alone.index_add(0, target, energies.double())
+        near = self.fade((2 * lengths / reach - 1).clamp(min=0))
+        rows = torch.stack([energies, near], dim=1).double()
+        total = rows.new_zeros(edges.num_targets, 2).index_add(0, target, rows)
+        return total[:, 0], self.fade(total[:, 1])

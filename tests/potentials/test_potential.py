@@ -215,33 +215,64 @@ def screened(first, second, r):
     length = 0.8854 * 0.529177 / (first**0.23 + second**0.23)
     terms = (0.18175, 3.1998), (0.50986, 0.94229), (0.28022, 0.4029), (0.02817, 0.20162)
     screening = sum(weight * math.exp(-rate * r / length) for weight, rate in terms)
-    x = r / sum(ase.data.covalent_radii[z] for z in (first, second))
+    x = r / (0.8 * sum(ase.data.covalent_radii[z] for z in (first, second)))
     end = 1 - 28 * x**6 + 48 * x**7 - 21 * x**8 if x < 1 else 0.0
     return 14.399645 * first * second / r * screening * end
 
 
-def test_nuclei_repel_at_short_distances():
-    plain, model = potential(), potential(zbl=True)
+def test_nuclei_alone_repel_at_short_distances():
+    model = potential(zbl=True)
     for first, second in ((1, 1), (1, 8), (6, 8)):
-        for r in (0.01, 0.3, 0.6, 0.9, 1.5):
+        reach = 0.8 * sum(ase.data.covalent_radii[z] for z in (first, second))
+        for r in (0.01, 0.1, 0.49 * reach):  # the network has faded out
             positions = torch.tensor([[0, 0, 0], [0, 0, r]], dtype=torch.float64)
-            pair = torch.tensor([first, second]), positions, None, False
-            batch, h = batch_of(pair), 1e-5 * r
-            found, without = model(batch), plain(batch)
+            pair, h = (torch.tensor([first, second]), positions, None, False), 1e-5 * r
+            found = model(batch_of(pair))
+            alone = model.e0[model.species_of(pair[0])]
             # References of 2,000 eV are rounded to 2e-13.
             half = 0.5 * screened(first, second, r)
-            assert (found.energies - without.energies).tolist() == pytest.approx([half] * 2, 1e-11)
+            assert (found.energies - alone).tolist() == pytest.approx([half] * 2, 1e-11)
             low, high = (screened(first, second, r + sign * h) for sign in (-1, 1))
-            force = (found.forces - without.forces)[1, 2].item()
-            # Differences have an error of order (h / d)^2, with the distance d to the end.
-            assert force == pytest.approx((low - high) / (2 * h), rel=1e-6, abs=1e-8)
-    squeezed = batch_of(moved(MOLECULE, 0.5 * POSITIONS))
-    assert (model(squeezed).energies > plain(squeezed).energies + 0.1).all()
-    radii = [Repulsion((z,), 9.0).pairs["reach", torch.float64].item() / 2 for z in range(1, 119)]
+            # Differences have an error of order (h / r)^2.
+            force = pytest.approx((low - high) / (2 * h), rel=1e-6)
+            assert found.forces[1, 2].item() == force
+    radii = [Repulsion((z,), 9.0).pairs["reach", torch.float64].item() / 1.6 for z in range(1, 119)]
     assert radii[:96] == pytest.approx(ase.data.covalent_radii[1:97])
-    assert set(radii[96:]) == {1.6}
-    beyond = Repulsion((55,), 4.0).pairs["reach", torch.float64]
-    assert beyond.item() == 4.0  # of 4.88: edges end at the cutoff
+    assert radii[96:] == pytest.approx([1.6] * 22)
+    assert Repulsion((55,), 3.0).pairs["reach", torch.float64].item() == 3.0  # the cutoff, of 3.9
+
+
+def test_atoms_that_collide_send_nothing_on():
+    # So that a third atom sees their elements alone, however large the network is where they are.
+    results = {}
+    for factor, distance in product_of((1.0, 100.0), (0.2, 1.0)):
+        model = potential(zbl=True, layers=3)
+        with torch.no_grad():
+            for layer in model.layers[1:]:
+                layer.messages.radial.layer0.weight.mul_(factor)
+        positions = torch.tensor([[0, 0, 0], [0, 0, distance], [0, 2, 0.1]], dtype=torch.float64)
+        found = model(batch_of((torch.tensor([8, 1, 6]), positions, None, False)))
+        results[factor, distance] = found.energy, found.forces
+    assert_close(results[1.0, 0.2], results[100.0, 0.2])
+    assert (results[1.0, 1.0][1] - results[100.0, 1.0][1]).abs().max() > 1e-3
+    assert results[1.0, 0.2][1][1, 2] > 1000
+    # Beyond the reach, 0.78 angstrom, potentials with and without a repulsion are one.
+    batch = batch_of(MOLECULE)
+    assert_close(potential()(batch).energy, potential(zbl=True)(batch).energy)
+
+
+@pytest.mark.parametrize("factor", [0.25, 0.5])
+def test_energies_are_smooth_where_nuclei_repel(factor):
+    model, h = potential(zbl=True), 1e-4
+    system = moved(MOLECULE, factor * POSITIONS)
+    x = system[1]
+    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype)
+    low, high = (
+        model(batch_of(moved(system, x + s * h * direction))).energy - model.e0.sum()
+        for s in (-1, 1)
+    )
+    slope = -(model(batch_of(system)).forces * direction).sum()
+    assert ((high - low) / (2 * h)).item() == pytest.approx(slope.item(), rel=1e-5)
 
 
 def test_parameters_are_those_of_the_specification():
