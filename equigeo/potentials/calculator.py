@@ -315,8 +315,10 @@ def _check_members(
     models: Sequence[MessagePassingPotential], uncertainty: LastLayerUncertainty | None
 ) -> None:
     """Raise unless potentials are alike, and are one of the same species as its uncertainty."""
-    if not models or not all(isinstance(model, nn.Module) for model in models):
-        raise TypeError(f"model must be one or several potentials, got {shown(models)}")
+    if not models or not all(isinstance(model, MessagePassingPotential) for model in models):
+        raise TypeError(
+            f"model must be one or several potentials, or one of several heads, got {shown(models)}"
+        )
     kinds = []
     for model in models:
         weight = model.embedding.weight

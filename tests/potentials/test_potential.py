@@ -272,7 +272,8 @@ def test_energies_are_smooth_where_nuclei_repel(factor):
         for s in (-1, 1)
     )
     slope = -(model(batch_of(system)).forces * direction).sum()
-    assert ((high - low) / (2 * h)).item() == pytest.approx(slope.item(), rel=1e-5)
+    near = {"rel": 1e-5}  # of differences, (h / 0.2 angstrom)^2
+    assert ((high - low) / (2 * h)).item() == pytest.approx(slope.item(), **near)
 
 
 def test_parameters_are_those_of_the_specification():

@@ -1,7 +1,5 @@
 #include "kernels/cpu/isa.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace equigeo {
@@ -52,8 +50,7 @@ const Entry* best() {
     last = entries()[i].available ? entries() + i : last;
   }
   if (last == nullptr) {
-    std::fputs("equigeo: its kernels were built for another processor\n", stderr);
-    std::abort();
+    __builtin_trap();  // built for another processor, which Python refuses before it loads this
   }
   return last;
 }

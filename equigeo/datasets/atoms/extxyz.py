@@ -43,7 +43,7 @@ _OURS = {
     "ev", "å", "angstrom", "ang", "a", "ev/å", "ev/angstrom", "ev/ang", "ev/a", "ev/å^3",
     "ev/angstrom^3", "ev/ang^3", "ev/a^3", "metal", "ase",
 }  # fmt: skip
-# Units of other programs in eV and angstrom: CODATA 2018, where one is not exact.
+# Units of other programs in eV and angstrom: CODATA 2014, as in ASE.
 KCAL_PER_MOL: Final = 0.04336410390059322
 HARTREE: Final = 27.211386024367243
 KILOBAR: Final = 1 / 1602.1766208
@@ -213,6 +213,8 @@ class Units(NamedTuple):
         """Read a string such as "hartree bohr", see :func:`read_extxyz`."""
         words = text.lower().split()
         try:
+            if "MeV" in text:  # a million times eV
+                raise LookupError(text)
             energy, length = _ENERGY[words[0]], _LENGTH[words[1]]
             forces, stress = energy / length, energy / length**3
             for word in words[2:]:
@@ -254,7 +256,7 @@ def read_extxyz(
         Of the file, by default eV and angstrom: an energy (eV, meV, hartree, rydberg, kcal/mol,
         kJ/mol) and a length (angstrom or A, bohr, nm), such as "kcal/mol angstrom". Forces have the
         energy per length and stresses the energy per volume unless others follow:
-        "hartree angstrom hartree/bohr GPa".
+        "hartree angstrom hartree/bohr GPa". Other entries of the file are not converted.
 
     Raises
     ------
@@ -295,7 +297,7 @@ def read_labelled(path: str | Path, keys: LabelKeys) -> AtomicFrames:
         if units is None:
             _check_units(structures[k].info)
         else:
-            labels = _convert(structures[k], labels, units)
+            labels = _convert(structures[k], labels, units, {*names.values()})
         return _read_frame(structures[k], labels, f"{file.name} {k}")
 
     frames = build_frames(file, len(structures), build)
@@ -405,8 +407,19 @@ def _structures(file: Path, form: str | None) -> list[Any]:
     return found
 
 
-def _convert(structure: Any, labels: Mapping[str, Any], units: Units) -> dict[str, Any]:
+def _convert(
+    structure: Any,
+    labels: Mapping[str, Any],
+    units: Units,
+    keys: set[str],  # of the labels
+) -> dict[str, Any]:
     """Convert the lengths of a structure in place, and return its labels in eV and angstrom."""
+    # What was converted is not kept in the units of the file beside it.
+    known = keys.union(*_SPELLINGS.values())
+    for entries in (structure.info, structure.arrays, getattr(structure.calc, "results", {})):
+        for key in [*entries]:
+            if key in known or key.lower() in known or _names_unit(key):
+                del entries[key]
     structure.set_cell(units.length * structure.cell[:])
     structure.positions *= units.length
     factors = {**units._asdict(), "virial": units.energy}
@@ -463,11 +476,14 @@ def _matrix(values: Any) -> NDArray[np.float64]:
     return found.reshape(3, 3)
 
 
+def _names_unit(key: str) -> bool:
+    return "unit" in key.lower().replace("unit_cell", "")  # of files of crystals
+
+
 def _check_units(info: dict[str, Any]) -> None:
     """Raise if a comment line declares other units."""
     for key, value in info.items():
-        name = key.lower().replace("unit_cell", "")  # of files of crystals
-        if "unit" in name and str(value).lower() not in _OURS:
+        if _names_unit(key) and str(value).lower() not in _OURS:
             raise ValueError(
                 f"units must be eV and angstrom, got {key!r:.80} = {str(value)!r:.80}; "
                 "state those of the file, see read_extxyz and --units"

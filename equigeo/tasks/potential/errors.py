@@ -27,6 +27,7 @@ from equigeo.tasks.potential.data import AtomicSource
 from equigeo.tasks.task import Evaluation
 from equigeo.training.checkpoint import check_weights
 
+_FREE = 10  # frames beyond the number of constants that are fitted to them
 _MILLI = 1e3  # meV of an eV
 
 
@@ -116,22 +117,27 @@ class FrameErrors:
         frames = self.numbers.split(self.counts.tolist())
         frames = [frame for frame, labeled in zip(frames, known.tolist(), strict=True) if labeled]
         fitted = fit_references(frames, errors[known].numpy())
-        if fitted.is_unique and len(frames) > len(fitted.species):
+        if fitted.is_unique and len(frames) >= len(fitted.species) + _FREE:
             return dict(zip(fitted.species, fitted.energies, strict=True))
         return dict.fromkeys(fitted.species, (errors / self.counts)[known].mean().item())
 
     @property
     def energy_spread(self) -> float | None:
-        """Root mean square of energy errors without ``energy_offsets``, in ``energy_unit``."""
-        offsets = self.energy_offsets
-        if len(self.energy_errors) < 2 or not offsets:
+        """Root mean square of energy errors without ``energy_offsets``, in ``energy_unit``.
+
+        Of the frames that are left after one for each constant; None for fewer than two.
+        """
+        offsets, number = self.energy_offsets, len(self.energy_errors)
+        free = number - len(set(offsets.values()))
+        if free < 1 or not offsets:
             return None
         of_number = self.energy.new_zeros(HEAVIEST + 1)
         of_number[list(offsets)] = self.energy.new_tensor(list(offsets.values()))
         frame = torch.arange(len(self.counts)).repeat_interleave(self.counts)
         constant = self.energy.new_zeros(len(self.counts))
         constant.index_add_(0, frame, of_number[self.numbers])
-        return _rms(replace(self, energy=self.energy - constant / _MILLI).energy_errors)
+        rest = replace(self, energy=self.energy - constant / _MILLI)
+        return _rms(rest.energy_errors) * (number / free) ** 0.5
 
     @property
     def force_mae(self) -> float | None:
@@ -290,7 +296,11 @@ class PotentialEvaluation(Evaluation):
 def describe_offset(name: str, errors: FrameErrors) -> str:
     """Describe the constant part of energy errors if it is most of them, else return ""."""
     spread, unit = errors.energy_spread, errors.energy_unit
-    if spread is None or 2 * spread > errors.energy_errors.square().mean().sqrt():
+    if (
+        spread is None
+        or len(errors.energy_errors) <= _FREE
+        or 2 * spread > errors.energy_errors.square().mean().sqrt()
+    ):
         return ""
     offsets = {symbol(z): f"{x:+.1f}" for z, x in errors.energy_offsets.items()}
     equal = len(set(offsets.values())) == 1

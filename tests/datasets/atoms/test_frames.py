@@ -276,6 +276,7 @@ def test_files_in_other_units_are_converted(tmp_path, label, text, energy, lengt
     cell, given = 3.0 * np.eye(3), {"stress": 0.02 / s, "virial": -0.02 * 27 / e}[label]
     atoms = Atoms("OH", [(0, 0, 0), (0, 0, 1 / x)], cell=cell / x, pbc=True)
     atoms.info |= {"energy": -3.0 / e, label: given * np.eye(3), "units": text}
+    atoms.info["REF_energy"] = atoms.info["energy"]
     atoms.arrays["forces"] = np.full((2, 3), 0.7) / f
     write(tmp_path / "a.xyz", atoms, format="extxyz")
     (frame,) = read_extxyz(tmp_path / "a.xyz", units=text)
@@ -285,8 +286,12 @@ def test_files_in_other_units_are_converted(tmp_path, label, text, energy, lengt
     assert frame.cell[0, 0].item() == pytest.approx(3.0, **near)
     assert frame.forces[1, 2].item() == pytest.approx(0.7, **near)
     assert frame.stress[0, 0].item() == pytest.approx(0.02, **near)
+    # What was converted does not stand beside it in the units of the file.
+    (tmp_path / "b.xyz").write_text(format_extxyz([frame]))
+    (again,) = read_extxyz(tmp_path / "b.xyz")
+    assert (again.energy, again.stress.tolist()) == (frame.energy, frame.stress.tolist())
     refused("units must be eV and angstrom", read_extxyz, tmp_path / "a.xyz")
-    for wrong in ("hartree", "bohr hartree", f"{text} eV", "eV A eV/parsec", " "):
+    for wrong in ("hartree", "MeV A", "bohr hartree", f"{text} eV", "eV A eV/parsec", " "):
         refused("units must be an energy", read_extxyz, tmp_path / "a.xyz", units=wrong)
 
 
