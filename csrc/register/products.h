@@ -138,8 +138,9 @@ std::tuple<Tensor, Tensor, Tensor> product_backward(
   bool stream_x = false, stream_weight = false;
   Tensor grad_x = new_result(given.x, {given.x.size(0), given.dims.x}, &stream_x);
   Tensor grad_y = new_result(given.x, {given.rows, given.dims.y});
-  Tensor grad_weight = weighted ? new_result(given.x, {given.rows, given.dims.weight}, &stream_weight)
-                                : new_result(given.x, {0, 0});
+  Tensor grad_weight = weighted
+                           ? new_result(given.x, {given.rows, given.dims.weight}, &stream_weight)
+                           : new_result(given.x, {0, 0});
   if (!all_empty({&grad_x, &grad_y, &grad_weight})) {
     given.run_op<Op, bf16>([&](auto& op) {
       set_input(op.grad, grad);

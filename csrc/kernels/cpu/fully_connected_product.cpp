@@ -113,11 +113,10 @@ class Backward {
       couple_channels(paths_, p, operands_, lane, operands_.x_of(p), couplings_);
       fill_zero(grad_couplings_, size.v_step * path.y.mul);
       for_components(
-          output.d,
-          MixedGradients<T>{
-              size, couplings_, weight + path.weight, output.mul, padded(output.mul),
-              arrived_ + output.padded, grad_couplings_, row_or_null(grad_weight, path.weight, 1),
-              sums_});
+          output.d, MixedGradients<T>{
+                        size, couplings_, weight + path.weight, output.mul, padded(output.mul),
+                        arrived_ + output.padded, grad_couplings_,
+                        row_or_null(grad_weight, path.weight, 1), sums_});
       transpose_couplings(p, lane);
     }
     put_back_inputs(paths_, slope_, op_.grad_x + e * paths_.dim_x);

@@ -24,8 +24,8 @@ struct DifferentiateProducts {
   S* grad_weight;         // (edges, dim_weight) or null
   SplineWeights<Compute<S>> spline;
   Compute<S>* grad_position;  // (edges,) or null
-  Compute<S>* sums;       // (rows, dim_x), of grad_x over some of the edges, by cut_sums
-  bool in_ir_mul;         // the layout of grad and x, which may be another than that of the plan
+  Compute<S>* sums;           // (rows, dim_x), of grad_x over some of the edges, by cut_sums
+  bool in_ir_mul;  // the layout of grad and x, which may be another than that of the plan
   OperandTangents<S> tangents;
   bool second;  // whether these are the derivatives along tangents; some may be null then
 };

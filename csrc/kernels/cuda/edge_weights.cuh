@@ -73,13 +73,15 @@ __device__ __forceinline__ void compute_weights(
   const T* from = radial.matrix + path.weight + copy + channels.first * path.mul2;
 #pragma unroll 1
   for (int64_t begin = 0; begin < radial.num_hidden; begin += Room) {
-    const int left = static_cast<int>(radial.num_hidden - begin < Room ? radial.num_hidden - begin : Room);
+    const int left =
+        static_cast<int>(radial.num_hidden - begin < Room ? radial.num_hidden - begin : Room);
     __syncwarp();  // what was there has been read
 #pragma unroll 1
     for (int n = threadIdx.x; n < left * kBatch; n += kWarp) {
       const int b = n % kBatch;
       const int64_t hidden = begin + n / kBatch;
-      staged[n] = b < count ? load(radial.hidden + edges[b].own * radial.num_hidden + hidden) : T(0);
+      staged[n] =
+          b < count ? load(radial.hidden + edges[b].own * radial.num_hidden + hidden) : T(0);
     }
     __syncwarp();
 #pragma unroll 1
@@ -144,8 +146,8 @@ __device__ __forceinline__ void combine_functions(
     T* to,
     T* to_slopes) {
   const Index first{spline.first, spline.rows - spline.functions + 1, nullptr};
-  const T* from = spline.matrix + first[edge] * spline.stride + path.weight + copy +
-                  channels.first * path.mul2;
+  const T* from =
+      spline.matrix + first[edge] * spline.stride + path.weight + copy + channels.first * path.mul2;
   T sum[N] = {}, sum_slopes[N] = {};
 #pragma unroll 4
   for (int f = 0; f < spline.functions; ++f, from += spline.stride) {

@@ -453,7 +453,9 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
 
 def _load_replay(config: PotentialRunConfig) -> PotentialData:
     """Load earlier data, read like those of the start; frames without a head are of the last."""
-    reading = {name: "" for name in ("units", *(f"{label}_key" for label in LABELS))}
+    reading: dict[str, Any] = {
+        name: "" for name in ("units", *(f"{label}_key" for label in LABELS))
+    }
     if config.start_from:
         first = Checkpoint.load(config.start_from, "potential").config.get("train")
         found = PotentialRunConfig.from_dict(first or {})
