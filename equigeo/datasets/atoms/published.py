@@ -199,6 +199,8 @@ class AtomicSplit:
         Lowest known energy in eV of isolated atoms by atomic number, at the same level of theory.
     remark : str
         Remark for readers of test figures.
+    isolated_by_head : mapping of str to mapping of int to float
+        Those by the entry ``head`` of their frames, or "" without one. Default: none has one.
 
     Examples
     --------
@@ -213,6 +215,7 @@ class AtomicSplit:
     tests: Mapping[str, AtomicFrames] = field(default_factory=dict)
     isolated: Mapping[int, float] = field(default_factory=dict)
     remark: str = ""
+    isolated_by_head: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         tests = ", ".join(f"{name}: {len(part)}" for name, part in self.tests.items())
@@ -403,7 +406,7 @@ def _botnet(path: Path, name: str) -> AtomicSplit:
     folder = root / _BOTNET[chosen]
     if not folder.is_dir():
         raise ValueError(f"{path}: has no folder {folder.name}")
-    isolated = _isolated_energies(folder)
+    isolated = _lowest(_isolated_energies(folder))
     if chosen == "3BPA":
         return _3bpa(folder, isolated)
     train = read_extxyz(folder / ("train.xyz" if chosen == "ethanol" else "train_300K.xyz"))
@@ -441,8 +444,11 @@ def _xyz_folder(folder: Path, keys: LabelKeys, cutoff: float | None) -> AtomicSp
             f"{_ARCHIVE}; got {found}"
         )
     split = _with_isolated(folder.name, read_labelled(train[0], keys), cutoff)
-    isolated = {**_isolated_energies(folder, keys), **split.isolated}
-    return AtomicSplit(split.name, split.train, _test_files(folder, keys), isolated)
+    levels = _isolated_energies(folder, keys)
+    for head, own in split.isolated_by_head.items():
+        levels[head] = {**levels.get(head, {}), **own}
+    tests = _test_files(folder, keys)
+    return AtomicSplit(split.name, split.train, tests, _lowest(levels), isolated_by_head=levels)
 
 
 def _files(folder: Path, is_meant: Callable[[str], bool]) -> list[Path]:
@@ -455,8 +461,8 @@ def _test_files(folder: Path, keys: LabelKeys = _USUAL) -> dict[str, AtomicFrame
     return {file.stem: read_labelled(file, keys) for file in files}
 
 
-def _isolated_energies(folder: Path, keys: LabelKeys = _USUAL) -> dict[int, float]:
-    """Read the file of isolated atoms if it exists."""
+def _isolated_energies(folder: Path, keys: LabelKeys = _USUAL) -> dict[str, dict[int, float]]:
+    """Read the file of isolated atoms if it exists, by head."""
     files = _files(folder, lambda stem: stem.startswith("iso"))
     return _energies(read_labelled(files[0], keys)) if files else {}
 
@@ -468,7 +474,8 @@ def _with_isolated(name: str, frames: AtomicFrames, cutoff: float | None) -> Ato
         return AtomicSplit(name, frames)
     parts = [[k for k, is_alone in enumerate(alone) if is_alone == kind] for kind in (True, False)]
     isolated, train = (frames.select(part) for part in parts)
-    return AtomicSplit(name, train, {}, _energies(isolated))
+    levels = _energies(isolated)
+    return AtomicSplit(name, train, {}, _lowest(levels), isolated_by_head=levels)
 
 
 def _is_isolated(frame: AtomicFrame, cutoff: float | None) -> bool:
@@ -482,11 +489,18 @@ def _is_isolated(frame: AtomicFrame, cutoff: float | None) -> bool:
     return neighbor_list(frame.positions, cutoff, frame.cell, pbc).num_edges == 0
 
 
-def _energies(isolated: AtomicFrames) -> dict[int, float]:
-    """Return the lowest energy of each element: its ground state."""
+def _energies(isolated: AtomicFrames) -> dict[str, dict[int, float]]:
+    """Return the lowest energy of each element, its ground state, by the entry ``head``."""
     isolated.require("energy")
-    found: dict[int, float] = {}
+    found: dict[str, dict[int, float]] = {}
     for frame in isolated:
         z, energy = int(frame.numbers[0]), float(frame.energy or 0.0)
-        found[z] = min(energy, found.get(z, energy))
+        level = found.setdefault(str(frame.info.get("head", "")), {})
+        level[z] = min(energy, level.get(z, energy))
     return found
+
+
+def _lowest(levels: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+    """Return the lowest energy of each element at any level."""
+    every = {z for level in levels.values() for z in level}
+    return {z: min(level[z] for level in levels.values() if z in level) for z in sorted(every)}

@@ -135,15 +135,21 @@ def shift_references(
 def data_by_head(
     data: PotentialData,
     config: PotentialRunConfig,
-    place: int = 0,  # of the head of isolated atoms
+    place: int = 0,  # of the head of isolated atoms that do not state theirs
 ) -> dict[str, PotentialData]:
     """Return the data of each head that has frames to train on or to replay."""
     found: dict[str, PotentialData] = {}
     if not config.heads:
         return found
+    levels = data.split.isolated_by_head or {"": data.split.isolated}
+    if unknown := ", ".join(map(repr, levels.keys() - {"", *config.heads})):
+        raise ValueError(
+            f"{data.train.name}: isolated atoms have the head {unknown:.80}, expected "
+            f"{', '.join(config.heads)}"
+        )
     for name, frames in by_head(data.train, config.heads, config.head).items():
-        own = name == config.heads[place]
-        split = data.split if own else replace(data.split, isolated={})
+        isolated = dict(levels.get("", {})) if name == config.heads[place] else {}
+        split = replace(data.split, isolated=isolated | {**levels.get(name, {})})
         found[name] = PotentialData(split, frames, data.validation)
     if data.replay is not None:
         for name, old in data_by_head(data.replay, config, -1).items():

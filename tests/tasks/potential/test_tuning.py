@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from equigeo.cli import main
-from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
+from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, format_extxyz
 from equigeo.potentials import MessagePassingPotential
 from equigeo.potentials.tuning import species_tables
 from equigeo.tasks.potential import (
@@ -426,6 +426,32 @@ def test_heads_of_any_order_keep_their_read_outs_and_references(config, two_leve
             assert torch.equal(found[name].e0, own.e0), (heads, name)
             assert torch.equal(found[name](batch).energy, own(batch).energy), (heads, name)
     assert not torch.equal(*(first[name](batch).energy for name in first.names))
+
+
+@pytest.mark.parametrize("place", ["train.xyz", "isolated.xyz"])
+def test_isolated_atoms_belong_to_their_heads(config, two_levels, tmp_path, place):
+    pytest.importorskip("ase", reason="needs ase")
+    known = {"": {1: -1.0}, "pbe": {6: -2.0}, "ccsd": {1: -3.0, 6: -4.0}}
+    alone = [
+        AtomicFrame(torch.tensor([z]), torch.zeros(1, 3).double(), energy=energy,
+                    forces=torch.zeros(1, 3).double(), info={"head": name} if name else {})
+        for name, energies in known.items() for z, energy in energies.items()
+    ]  # fmt: skip
+    files = {"train.xyz": [*two_levels.split.train]}
+    files[place] = [*files.get(place, []), *alone]
+    for name, frames in files.items():
+        (tmp_path / name).write_text(format_extxyz(frames))
+    config = replace(config, heads=("pbe", "ccsd"), data=str(tmp_path), subset="")
+    data = load_frames(config)
+    assert data.split.isolated == {1: -3.0, 6: -4.0}  # the lowest, for runs without heads
+    model = InteratomicPotential().plan(config, data).model
+    assert {name: model[name].e0.tolist() for name in config.heads} == {
+        "pbe": [-1.0, -2.0], "ccsd": [-3.0, -4.0]
+    }  # fmt: skip
+    levels = {"mp2": known["ccsd"]}
+    other = replace(data, split=replace(data.split, isolated_by_head=levels))
+    with pytest.raises(ValueError, match="atoms have the head 'mp2', expected pbe, ccsd"):
+        InteratomicPotential().plan(config, other)
 
 
 def test_batches_of_two_levels_have_the_gradients_of_their_parts(config, two_levels):
