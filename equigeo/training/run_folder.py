@@ -207,6 +207,12 @@ class RunFolder:
 
     def _check_run(self, config: RunConfig, *, resume: bool, overwrite: bool) -> None:
         """Raise if the content of the folder prevents a run."""
+        start = getattr(config, "start_from", "")  # of tasks that have it
+        if overwrite and start and Path(start).resolve() == self.checkpoint.resolve():
+            raise OutputFolderError(
+                f"{start}: the run starts from this checkpoint, which --overwrite would remove; "
+                "choose another --output"
+            )
         if overwrite or not self.is_used():
             return
         if not resume and self.config.exists():

@@ -545,6 +545,18 @@ def by_head(frames: AtomicFrames, heads: Sequence[str], head: str) -> dict[str, 
     return {each: frames.select(some) for each, some in chosen.items() if some}
 
 
+def check_levels(data: PotentialData) -> None:
+    """Raise for frames of several levels of theory, which a run without heads would mix."""
+    old = () if data.replay is None else (data.replay.train, data.replay.validation)
+    sets = (data.train, data.validation, *old)
+    found = sorted({str(f.info["head"]) for frames in sets for f in frames if "head" in f.info})
+    if len(found) > 1:
+        raise ValueError(
+            f"{data.split.name}: frames have the heads {', '.join(found):.200}; name them with "
+            "--heads, or leave frames of one"
+        )
+
+
 def check_species(
     frames: AtomicFrames,
     species: Sequence[int],  # supported atomic numbers

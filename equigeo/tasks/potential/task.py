@@ -32,6 +32,7 @@ from equigeo.tasks.potential.data import (
     PotentialData,
     PotentialRunConfig,
     by_head,
+    check_levels,
     check_species,
     every_frame,
     frame_digests,
@@ -303,9 +304,10 @@ def _begin(
         model = MessagePassingPotential(config.model(species))
         first_part = next(iter(data_by_head(data, config).values()), data)
         set_references(model, first_part, source.avg_neighbors)
-    freeze(model, config.freeze)
     if config.lora:
         model = copy.deepcopy(model)  # a given one keeps its form
+    freeze(model, config.freeze)
+    if config.lora:
         add_low_rank(model, config.lora)
     if first is not None:
         check_learned(model, first.model.config.species)
@@ -509,6 +511,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     def plan(
         self, config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
     ) -> FitPlan:
+        if not config.heads:
+            check_levels(data)
         build = partial(AtomicSource.of_frames, cutoff=config.cutoff, heads=config.heads)
         new = build(data.train, head=config.head)
         learned, new = _begin(config, data, new, model)

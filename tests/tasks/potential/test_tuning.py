@@ -155,8 +155,9 @@ def test_interrupted_runs_with_updates_of_low_rank_end_alike_in_plain_weights(
     ranks = torch.linalg.matrix_rank(update.view(-1, 4, 4), rtol=1e-3)  # of single precision
     assert ranks.tolist() == [2, 2]
     model = TrainedPotential.load(start).model
-    task.train(config, tmp_path / "c", model=model)
+    task.train(replace(config, freeze=("embedding",)), tmp_path / "c", model=model)
     assert_same_state(model.state_dict(), first)  # a given model keeps its form
+    assert all(weight.requires_grad for weight in model.parameters())
     with pytest.raises(ValueError, match="low-rank updates and heads must have one device, got 2"):
         replace(config, devices=2)
 
@@ -203,6 +204,14 @@ def test_sizes_come_from_the_checkpoint(folder, start, tmp_path, refused, capsys
     other = ("--data", folder, "--output", tmp_path / "other")
     assert "add --start-from" in refused(*TRAIN, *other, "--lora", "2")
     assert "no such file" in refused(*TRAIN, *other, "--start-from", tmp_path / "none.ckpt")
+    wide = tmp_path / "wide.json"
+    wide.write_text(json.dumps(saved | {"start_from": "", "channels": 8}))
+    text = refused("train", "potential", "--config", wide, "--start-from", start, *other[2:])
+    assert "the potential has channels 4, asked 8" in text
+    before = (output / "model.ckpt").read_bytes()
+    again = ("--start-from", output / "model.ckpt", "--output", output, "--overwrite")
+    assert "which --overwrite would remove" in refused(*TRAIN, "--data", folder, *again)
+    assert (output / "model.ckpt").read_bytes() == before
     assert not (tmp_path / "other").exists()
 
 
@@ -452,6 +461,15 @@ def test_isolated_atoms_belong_to_their_heads(config, two_levels, tmp_path, plac
     other = replace(data, split=replace(data.split, isolated_by_head=levels))
     with pytest.raises(ValueError, match="atoms have the head 'mp2', expected pbe, ccsd"):
         InteratomicPotential().plan(config, other)
+
+
+def test_frames_of_two_levels_need_heads(config, two_levels):
+    task = InteratomicPotential()
+    task.plan(config, two_levels)  # one level is named, and the other frames may be of it
+    named = AtomicFrames(of_level(molecules(4), "pbe"))
+    for changes in ({"validation": named}, {"replay": data_of(named)}):
+        with pytest.raises(ValueError, match="have the heads ccsd, pbe; name them with --heads"):
+            task.plan(config, replace(two_levels, **changes))
 
 
 def test_batches_of_two_levels_have_the_gradients_of_their_parts(config, two_levels):
