@@ -30,6 +30,7 @@ from equigeo.potentials import Calculator, MessagePassingPotential, PotentialCon
 
 CELLS = {256: (4, 4, 4), 4096: (8, 8, 16)}
 _DRIFT_CELLS = (3, 3, 3)  # 108 atoms
+_WEAK = 0.02  # eV
 _SAMPLED = 20  # steps from one total energy to the next
 
 
@@ -63,6 +64,8 @@ def drift(picoseconds: int, options: argparse.Namespace) -> None:
     torch.manual_seed(0)
     config = PotentialConfig((29,), cutoff=5.0, channels=16, lmax_edge=2, zbl=True)
     model = MessagePassingPotential(config).double().eval()
+    # With random weights of the usual scale, the crystal collapses and heats to 60,000 K.
+    model.set_references([0.0], scale=_WEAK)
     lmp = copper(_DRIFT_CELLS)
     to_lammps(model, ["Cu"]).attach(lmp)
     lmp.command("run 0")
