@@ -164,8 +164,8 @@ class FrameErrors:
             if len(errors):
                 found[name.format("MAE")] = errors.abs().mean().item()
                 found[name.format("RMSE")] = _rms(errors)
-            if "energy" in name and self.energy_spread is not None:
-                found[name.format("spread")] = self.energy_spread
+            if "energy" in name and (spread := self.energy_spread) is not None:
+                found[name.format("spread")] = spread
         return found | self._calibration()
 
     def _calibration(self) -> dict[str, float]:
