@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import scipy
+
 import equigeo
 from tests.architecture.source import Module, refuse, the_package
 from tests.wrong_inputs import refused
@@ -17,6 +19,8 @@ OPTIONAL = [
     "cuequivariance_torch",
     "matplotlib",
 ]
+# Imported when something of them is first used: `import scipy` imports none of its packages.
+SLOW = ["trimesh", "e3nn", *(f"scipy.{name}" for name in scipy.__all__)]
 CORE = ["equigeo", *(f"equigeo.{name}" for name in ("groups", "reps", "ops", "graphs", "mesh"))]
 PACKAGES = sorted({module.package for module in the_package().values()} - {"", "_core"})
 PROGRAMS = {"examples"}  # started with `python -m`; its modules are its names
@@ -38,16 +42,20 @@ def test_core_imports_without_optional_packages_and_packages_are_attributes():
     assert done.stdout.split() == [name.removesuffix(".__name__") for name in names]
 
 
-def test_import_loads_nothing_optional_and_changes_no_state_of_torch():
+def test_import_loads_no_slow_library_and_changes_no_state_of_torch():
+    packages = [f"equigeo.{name}" for name in PACKAGES if name not in {*PROGRAMS, "report"}]
     done = run(
-        "import sys, torch\n"
+        "import sys, torch, scipy\n"
         "state = lambda: (torch.get_default_dtype(), torch.get_num_threads(),"
         " torch.is_grad_enabled(), torch.initial_seed())\n"
-        f"modules, before = set(sys.modules), state()\nimport {', '.join(CORE)}\n"
-        f"loaded = (set(sys.modules) - modules) & set({OPTIONAL})\n"
-        "print(sorted(loaded), torch.cuda.is_initialized(), before == state())"
+        f"modules, before = set(sys.modules), state()\nimport {', '.join(packages)}\n"
+        "after, loaded = state(), set(sys.modules) - modules\n"
+        f"slow = loaded & set({[*OPTIONAL, *SLOW]})\n"
+        "print(sorted(slow), torch.cuda.is_initialized(), before == after)\n"
+        "import scipy.spatial\n"
+        "print('scipy.spatial' in loaded, 'scipy.spatial' in set(sys.modules) - modules)"
     )
-    assert done.stdout.strip() == "[] False True", done.stdout + done.stderr
+    assert done.stdout.splitlines() == ["[] False True", "False True"], done.stdout + done.stderr
 
 
 def test_root_names_every_package_and_packages_list_their_names():

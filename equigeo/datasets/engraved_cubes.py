@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-import scipy  # imports its packages when they are first used
+import scipy
 import torch
 from numpy.typing import NDArray
 

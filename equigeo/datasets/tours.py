@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import scipy  # imports its packages when they are first used
+import scipy
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components, depth_first_order
 from torch import Tensor
 
 from equigeo.datasets.cache import cached_arrays
@@ -193,19 +191,20 @@ def optimal_tour(distances: ArrayLike) -> NDArray[np.int64]:
     a, b = np.triu_indices(cities, 1)
     cost = table[a, b]
     edges = np.arange(len(cost))
-    at_city = sparse.coo_array(
+    at_city = scipy.sparse.coo_array(
         (np.ones(2 * len(cost)), (np.concatenate([a, b]), np.concatenate([edges, edges]))),
         shape=(cities, len(cost)),
     )
     constraints = [scipy.optimize.LinearConstraint(at_city, 2, 2)]
     while True:
         chosen = _solve(cost, constraints)
-        graph = sparse.coo_array(
+        graph = scipy.sparse.coo_array(
             (np.ones(chosen.sum()), (a[chosen], b[chosen])), shape=(cities, cities)
         ).tocsr()
-        number, part = connected_components(graph, directed=False)
+        number, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
         if number == 1:
-            return depth_first_order(graph, 0, directed=False)[0].astype(np.int64)
+            order, _ = scipy.sparse.csgraph.depth_first_order(graph, 0, directed=False)
+            return order.astype(np.int64)
         # Subtour elimination: k cities that are a tour of their own may have k - 1 edges inside.
         inside = (part[a] == np.arange(number)[:, None]) & (part[b] == np.arange(number)[:, None])
         most = np.bincount(part) - 1

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import scipy
 import torch
-from scipy.spatial import cKDTree
 
 from equigeo.graphs.periodic import SearchBox, complete_cell, heights
 from equigeo.graphs.systems import Candidates, Doubles, Integers, PointSystem, Shifts
@@ -109,9 +109,9 @@ def _to_images(box: SearchBox, points: Doubles, atom: Integers, image: Shifts) -
     return Candidates(pairs, np.ascontiguousarray(shift.take(near["j"], 0).T))
 
 
-def plain_tree(points: Doubles) -> cKDTree:
+def plain_tree(points: Doubles) -> scipy.spatial.cKDTree:
     """Build an unbalanced tree, twice as fast as a balanced one with equally fast queries."""
-    return cKDTree(points, balanced_tree=False, compact_nodes=False)
+    return scipy.spatial.cKDTree(points, balanced_tree=False, compact_nodes=False)
 
 
 def with_images(box: SearchBox) -> tuple[Doubles, Integers, Shifts]:

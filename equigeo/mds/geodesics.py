@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 import torch
-from scipy import sparse
-from scipy.sparse import csgraph
 from torch import Tensor
 
 from equigeo._core.checks import TensorLike, as_indices, as_tensor, check_shape, is_integer
@@ -71,7 +70,7 @@ def graph_distances(
         raise ValueError(f"lengths must be ({len(source)},), finite and positive")
     if kind == "shortest":
         edges = shortest_edges(source, target, length, nodes)
-        found = csgraph.shortest_path(edges, directed=False)
+        found = scipy.sparse.csgraph.shortest_path(edges, directed=False)
     else:
         found = _roots(source, target, length, nodes)
     if not np.isfinite(found).all():
@@ -84,7 +83,7 @@ def graph_distances(
 
 def shortest_edges(
     source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int
-) -> sparse.csr_matrix:
+) -> scipy.sparse.csr_matrix:
     """Return a matrix with the shortest of parallel edges, for undirected paths."""
     # A sparse matrix would add parallel edges up.
     low, high = np.minimum(source, target), np.maximum(source, target)
@@ -93,7 +92,7 @@ def shortest_edges(
     first = np.ones(len(low), dtype=bool)
     first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
     first &= low != high
-    return sparse.csr_matrix((length[first], (low[first], high[first])), (nodes, nodes))
+    return scipy.sparse.csr_matrix((length[first], (low[first], high[first])), (nodes, nodes))
 
 
 def _roots(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int) -> np.ndarray:
@@ -101,13 +100,13 @@ def _roots(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: in
     there, back = np.stack([source, target, length]), np.stack([target, source, length])
     if np.array_equal(there[:, np.lexsort(there)], back[:, np.lexsort(back)]):
         conductance = conductance / 2  # of an edge that is listed twice
-    matrix = sparse.coo_matrix((conductance, (source, target)), (nodes, nodes)).tocsr()
+    matrix = scipy.sparse.coo_matrix((conductance, (source, target)), (nodes, nodes)).tocsr()
     matrix = matrix + matrix.T
     matrix.setdiag(0)
-    components, labels = csgraph.connected_components(matrix, directed=False)
+    components, labels = scipy.sparse.csgraph.connected_components(matrix, directed=False)
     if components > 1:
         return np.where(labels[:, None] == labels, 0.0, np.inf)
-    inverse = np.linalg.pinv(csgraph.laplacian(matrix).toarray(), hermitian=True)
+    inverse = np.linalg.pinv(scipy.sparse.csgraph.laplacian(matrix).toarray(), hermitian=True)
     diagonal = np.diag(inverse)
     resistance = diagonal[:, None] + diagonal - inverse - inverse.T
     np.fill_diagonal(resistance, 0)
@@ -202,7 +201,7 @@ def edge_distances(
     # A length of zero would be no edge.
     weights = np.maximum(np.concatenate([straight, lengths]), np.finfo(np.float64).tiny)
     graph = shortest_edges(pairs[:, 0], pairs[:, 1], weights, len(vertices))
-    return lambda vertex: csgraph.dijkstra(graph, directed=False, indices=vertex)
+    return lambda vertex: scipy.sparse.csgraph.dijkstra(graph, directed=False, indices=vertex)
 
 
 def _across(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, overload
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 
 from equigeo.mesh.geometry.half_edges import edge_pairs
@@ -254,10 +254,12 @@ def _boundary_quadrics(vertices: Array, faces: Indices, normals: Array) -> Array
     return quadrics
 
 
-def _incidence(rows: Indices, number: int) -> sparse.csr_matrix:
+def _incidence(rows: Indices, number: int) -> scipy.sparse.csr_matrix:
     """Return the incidence matrix from faces, or edges, to the vertices in their rows."""
     columns = np.repeat(np.arange(len(rows)), rows.shape[1])
-    return sparse.csr_matrix((np.ones(rows.size), (rows.reshape(-1), columns)), (number, len(rows)))
+    return scipy.sparse.csr_matrix(
+        (np.ones(rows.size), (rows.reshape(-1), columns)), (number, len(rows))
+    )
 
 
 def _half_edges(faces: Indices) -> Indices:
@@ -317,7 +319,7 @@ def _satisfies_link_condition(links: _Links, number: int) -> Mask:
     """Return whether the ends of each edge have exactly the two apexes as common neighbors."""
     start, end = links.half_edges.T
     ones = np.ones(len(start), dtype=np.int32)
-    neighbours = sparse.csr_matrix((ones, (start, end)), (number, number))
+    neighbours = scipy.sparse.csr_matrix((ones, (start, end)), (number, number))
     common = np.asarray((neighbours @ neighbours)[start, end]).reshape(-1)
     # A boundary counts as closed by faces to one additional vertex.
     common = common + (links.on_boundary[start] & links.on_boundary[end])

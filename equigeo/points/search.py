@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 import numpy as np
+import scipy
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from equigeo._core.tensors import transforms_active, values_readable
@@ -91,7 +91,7 @@ class SciPyTrees:
         listed, first = [], 0
         for part, query in zip(parts, asked, strict=True):
             nearest = min(count, len(part))
-            tree = cKDTree(part.numpy())
+            tree = scipy.spatial.cKDTree(part.numpy())
             _, index = tree.query(
                 query.numpy(), np.arange(1, nearest + 1), workers=torch.get_num_threads()
             )

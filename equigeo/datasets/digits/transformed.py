@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -261,8 +261,8 @@ class HomNIST(TransformedDigits):
     _draws = 17
 
     def _maps(self, draws: NDArray[np.float64], indices: Tensor) -> NDArray[np.float64]:
-        start = _SCALES * ndtri(draws[:, :8])
-        end = start + _SCALES * ndtri(draws[:, 8:16])
+        start = _SCALES * scipy.special.ndtri(draws[:, :8])
+        end = start + _SCALES * scipy.special.ndtri(draws[:, 8:16])
         ratio = _haar_density(_algebra(end)) / _haar_density(_algebra(start))
         chosen = np.where((draws[:, 16] < ratio)[:, None], end, start)
         square = np.array([_CENTER, _CENTER, 1.0])

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from equigeo.datasets.cache import save_arrays
 from equigeo.datasets.class_folders import data_folder
@@ -63,7 +63,7 @@ def _spread(points: Array, number: int, area: float) -> NDArray[np.int64]:
         return np.arange(len(points))
     radius = 2 * math.sqrt(area / number / (2 * math.sqrt(3)))
     least = radius * _BETA * (1 - (number / len(points)) ** _GAMMA)
-    pairs = cKDTree(points).query_pairs(radius, output_type="ndarray")
+    pairs = scipy.spatial.cKDTree(points).query_pairs(radius, output_type="ndarray")
     distances = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
     shares = (1 - np.maximum(distances, least) / radius) ** _ALPHA
     weights = np.bincount(pairs.ravel(), np.repeat(shares, 2), len(points)).tolist()

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.meshes import MeshDataset
@@ -66,7 +66,7 @@ def generate_instance(
         diagonal = np.linalg.norm(np.ptp(posed, axis=0))
         posed += _NOISE * diagonal * generator.uniform(-1.0, 1.0, posed.shape)
         unplaced, triangles = simplify_surface(posed, rest.faces, faces, generator)
-        turn = Rotation.from_quat(generator.standard_normal(4)).as_matrix()
+        turn = scipy.spatial.transform.Rotation.from_quat(generator.standard_normal(4)).as_matrix()
         scale = 2.0 ** generator.uniform(-1.0, 1.0)
         vertices = scale * np.einsum("vi,ji->vj", unplaced, turn) + generator.normal(size=3)
         defect = surface_defect(vertices, triangles, template.genus)

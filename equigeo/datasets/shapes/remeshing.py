@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import permutations, product
 
 import numpy as np
+import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from equigeo.mesh.simplify import collapse_edges
 
@@ -144,7 +144,8 @@ def nearest_triangles(
     count = min(_NEARBY, len(corners))
     # Among 24 candidates with the nearest centers: exact unless a triangle is much larger than its
     # neighbors.
-    nearby = cKDTree(corners.mean(axis=1)).query(points, k=count)[1].reshape(-1, count)
+    tree = scipy.spatial.cKDTree(corners.mean(axis=1))
+    nearby = tree.query(points, k=count)[1].reshape(-1, count)
     weights, distances = closest_on_triangles(points[:, None], corners[nearby])
     rows, best = np.arange(len(points)), distances.argmin(axis=1)
     return nearby[rows, best], weights[rows, best]

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.transform import Rotation
 
 from equigeo.datasets.shapes.remeshing import marching_tetrahedra, simplify_surface
 from equigeo.datasets.shapes.skeleton import ShapeTemplate, Skeleton
@@ -120,7 +118,8 @@ def _draw_maps(
     """Draw an affine map per bone, composed with its parent's, (bones, 3, 3) and (bones, 3)."""
     number = skeleton.num_bones
     angles = amplitude * generator.uniform(-1.0, 1.0, (number, 2)) * skeleton.limits
-    turns = Rotation.from_rotvec(np.einsum("ba,bai->bi", angles, skeleton.axes)).as_matrix()
+    turns = np.einsum("ba,bai->bi", angles, skeleton.axes)
+    turns = scipy.spatial.transform.Rotation.from_rotvec(turns).as_matrix()
     lengths = 1.0 + generator.uniform(-_LENGTH, _LENGTH, number)
     widths = np.full(number, 1.0 + generator.uniform(-_THICKNESS, _THICKNESS))
     along = skeleton.ends - skeleton.starts
@@ -173,8 +172,8 @@ def surface_defect(
     # Closed and oriented: every directed edge occurs once, and so does its reverse.
     if not np.array_equal(keys, np.sort(end * number + start)):
         return "an edge does not have one face on each side"
-    graph = sparse.coo_matrix((np.ones(len(start)), (start, end)), (number, number))
-    if connected_components(graph, directed=False)[0] != 1:
+    graph = scipy.sparse.coo_matrix((np.ones(len(start)), (start, end)), (number, number))
+    if scipy.sparse.csgraph.connected_components(graph, directed=False)[0] != 1:
         return "it has several components or unused vertices"
     characteristic = number - len(keys) // 2 + len(faces)
     if characteristic != 2 - 2 * genus:

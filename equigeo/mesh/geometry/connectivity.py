@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csgraph
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 
@@ -39,8 +38,8 @@ def connected_components_numpy(
 ) -> NDArray[np.int64]:
     """Return the connected component of each node, by SciPy."""
     entries = (np.ones(len(source), np.int8), (source, target))
-    graph = coo_array(entries, shape=(num_nodes, num_nodes))
-    return csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
+    graph = scipy.sparse.coo_array(entries, shape=(num_nodes, num_nodes))
+    return scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def coincident_points(
@@ -95,7 +94,7 @@ def _label_chains(position: NDArray[np.float64], tolerance: float) -> NDArray[np
     cell_of = np.empty(len(position), np.int64)
     cell_of[order] = np.cumsum(new) - 1
     leaders = position[order[new]]
-    pairs = cKDTree(leaders).query_pairs(tolerance, output_type="ndarray")
+    pairs = scipy.spatial.cKDTree(leaders).query_pairs(tolerance, output_type="ndarray")
     return connected_components_numpy(pairs[:, 0], pairs[:, 1], len(leaders))[cell_of]
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
+import scipy
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from equigeo.mesh.geometry.dual_graph import DualKind
@@ -240,13 +240,13 @@ def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
 
 def _nearest_each(candidates: Tensor, places: Tensor) -> Tensor:
     """Return the indices of the candidates nearest to each place, each index once."""
-    _, near = cKDTree(candidates.cpu().numpy()).query(places.cpu().numpy())
+    _, near = scipy.spatial.cKDTree(candidates.cpu().numpy()).query(places.cpu().numpy())
     return torch.from_numpy(near).to(candidates.device).unique()
 
 
 def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
     """Average over the nearest places, weighted by the inverse squared distance."""
-    tree = cKDTree(places.cpu().numpy())
+    tree = scipy.spatial.cKDTree(places.cpu().numpy())
     count = min(_NEIGHBOURS, len(places))
     distance, near = tree.query(wanted.cpu().numpy(), k=range(1, count + 1))
     # What is a thousandth of a cell away is there.

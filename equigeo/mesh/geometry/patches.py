@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 from equigeo.mesh.geometry.features import AreaShares
@@ -79,8 +78,10 @@ def _along_the_surface(graph: PrimalDualGraph) -> Tensor:
     """Order faces so that neighbors are close and patches have small halos."""
     edges, nodes = graph.primal, graph.num_primal
     source, ptr = edges.source.cpu().numpy(), edges.ptr.cpu().numpy()
-    matrix = csr_matrix((np.ones(len(source), np.int8), source, ptr), shape=(nodes, nodes))
-    order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    matrix = scipy.sparse.csr_matrix(
+        (np.ones(len(source), np.int8), source, ptr), shape=(nodes, nodes)
+    )
+    order = scipy.sparse.csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True)
     return torch.from_numpy(order.astype(np.int64)).to(edges.source.device)
 
 

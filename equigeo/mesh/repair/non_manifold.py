@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_tree
 
 from equigeo.mesh.geometry.connectivity import connected_components_numpy
 from equigeo.mesh.geometry.orient import nesting_depth
@@ -103,8 +102,10 @@ def _tree_links(links: _Graph, part: NDArray[np.int64], twisted: NDArray[np.bool
     row = np.concatenate([one, np.full(len(first), num_faces)])
     column = np.concatenate([other, first])
     size = num_faces + 1
-    graph = coo_array((np.ones(len(row)), (row, column)), shape=(size, size)).tocsr()
-    parent, child = breadth_first_tree(graph, num_faces, directed=False).nonzero()
+    graph = scipy.sparse.coo_array((np.ones(len(row)), (row, column)), shape=(size, size)).tocsr()
+    parent, child = scipy.sparse.csgraph.breadth_first_tree(
+        graph, num_faces, directed=False
+    ).nonzero()
     low, high = np.minimum(parent, child), np.maximum(parent, child)
     kept = ~inside
     # Two faces may share several edges, with opposite parities: the first link stands for all.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
-from scipy.stats import rankdata
 from torch import Tensor, nn
 
 from equigeo._core.brief import brief_fields
@@ -186,7 +186,9 @@ class FrameErrors:
         size = forces.norm(dim=1)
         known = ~(size.isnan() | self.forces_uncertainty.isnan())
         if int(known.sum()) > 1:
-            ranks = [rankdata(x[known].numpy()) for x in (size, self.forces_uncertainty)]
+            ranks = [
+                scipy.stats.rankdata(x[known].numpy()) for x in (size, self.forces_uncertainty)
+            ]
             if min(rank.std() for rank in ranks) > 0:
                 found["force rank corr."] = float(np.corrcoef(*ranks)[0, 1])
         return found

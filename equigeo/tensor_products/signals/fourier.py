@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import final
 
+import scipy
 import torch
-from scipy.fft import next_fast_len
 from torch import Tensor, nn
 
 from equigeo._core.tensors import plain_tensors
@@ -29,8 +29,8 @@ class FourierMethod(nn.Module):
         band = lmax1 + lmax2
         # Aliases along a parallel are harmless on orders above lmax_out, which are not read.
         self._size = (
-            int(next_fast_len(2 * band + 1)),
-            int(next_fast_len(band + lmax_out + 1, real=True)),
+            int(scipy.fft.next_fast_len(2 * band + 1)),
+            int(scipy.fft.next_fast_len(band + lmax_out + 1, real=True)),
         )
         self.first = _ToFourier(lmax1, self._size[0], basis)
         self.second = _ToFourier(lmax2, self._size[0], basis)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from operator import index
 
 import numpy as np
+import scipy
 import torch
-from scipy.special import roots_legendre
 from torch import Tensor
 
 from equigeo._core.checks import checked_integer
@@ -54,7 +54,7 @@ class SphereGrid:
         if min(sizes) < 1:
             got = f"{latitudes} x {longitudes}"
             raise ValueError(f"a grid must have at least one latitude and longitude, got {got}")
-        roots, weights = roots_legendre(latitudes)
+        roots, weights = scipy.special.roots_legendre(latitudes)
         polar, weights = (torch.from_numpy(x).flip(0) for x in (np.arccos(roots), weights))
         # n nodes of Gauss integrate 2 n - 1 degrees; n even longitudes integrate orders below n.
         return cls(polar, weights, index(longitudes), min(2 * latitudes, longitudes) - 1)
