@@ -8,7 +8,7 @@ from dataclasses import fields
 from functools import cache, wraps
 from inspect import signature
 from operator import index
-from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -106,6 +106,22 @@ TensorLike: TypeAlias = Tensor | NDArray[Any]
 """A tensor, or an array of NumPy that is copied into one."""
 
 _LARGEST = np.iinfo(np.int64).max
+
+
+USUAL_STATE: Final = {"charge": 0, "spin": 1}
+"""Total charge in units of e, and spin multiplicity, of structures without these entries."""
+
+
+def state_of(info: Mapping[str, Any], name: str) -> int:
+    """Return the total charge or the spin of a structure from its entries."""
+    value = info.get(name, info.get(f"total_{name}", USUAL_STATE[name]))  # the latter of MACE
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.5
+    if not number.is_integer():
+        raise ValueError(f"{name} must be an integer, got {shown(value)}")
+    return max(1, int(number)) if name == "spin" else int(number)  # spins of 0 are not known
 
 
 def as_tensor(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.brief import brief_repr
-from equigeo._core.checks import as_tensor, check_shape, is_integer
+from equigeo._core.checks import USUAL_STATE, as_tensor, check_shape, is_integer, state_of
 from equigeo._core.tensors import lasting, register_structure
 from equigeo.graphs import EdgeIndex, VerletList, neighbor_list
 
@@ -48,6 +48,9 @@ class AtomicBatch:
         Upper bound of the lengths of edges.
     vector_dtype : torch.dtype, optional
         Dtype of edge vectors, by default that of the positions.
+    charge, spin : Tensor, (systems,), int64, optional
+        Total charge in units of e, and spin multiplicity, the number of unpaired electrons plus
+        one. Read by potentials with ``config.charges`` and ``config.spins``; default: 0 and 1.
 
     Examples
     --------
@@ -67,6 +70,8 @@ class AtomicBatch:
     ptr: Tensor
     cutoff: float
     vector_dtype: torch.dtype | None = None
+    charge: Tensor | None = None
+    spin: Tensor | None = None
 
     __repr__ = brief_repr
 
@@ -80,6 +85,8 @@ class AtomicBatch:
         vector_dtype: torch.dtype | None = None,
         backend: str = "auto",
         verlet: VerletList | None = None,
+        charge: Sequence[int] | Tensor | None = None,
+        spin: Sequence[int] | Tensor | None = None,
     ) -> AtomicBatch:
         """Build the edges of systems and concatenate them, on the CPU.
 
@@ -102,6 +109,8 @@ class AtomicBatch:
             As for :func:`equigeo.graphs.neighbor_list`.
         verlet : VerletList, optional
             Of the same cutoff: reuses edges until atoms have moved too far, with its own backend.
+        charge, spin : sequence of int or Tensor, (systems,), optional
+            Total charges and spin multiplicities.
 
         Examples
         --------
@@ -131,14 +140,15 @@ class AtomicBatch:
             batch = torch.arange(len(parts)).repeat_interleave(counts[1:])
             edges = listed.edge_index, listed.shifts
             kinds = listed.cutoff, vector_dtype
-            return cls(numbers, positions, cell, pbc, *edges, batch, ptr, *kinds)
+            states = (_states(x, n, len(parts)) for x, n in ((charge, "charge"), (spin, "spin")))
+            return cls(numbers, positions, cell, pbc, *edges, batch, ptr, *kinds, *states)
 
     @classmethod
     def from_ase(cls, structures: Any, cutoff: float, **options: Any) -> AtomicBatch:
         """Build the edges of one ``ase.Atoms`` or of a sequence of them.
 
-        Other arguments are those of :meth:`from_systems`. Labels, constraints and other entries
-        are not read.
+        Other arguments are those of :meth:`from_systems`. Of ``atoms.info``, the entries ``charge``
+        and ``spin`` are read; labels and constraints are not.
 
         Examples
         --------
@@ -146,14 +156,15 @@ class AtomicBatch:
         >>> AtomicBatch.from_ase(bulk("Cu"), cutoff=3.0).edge_index.shape  # doctest: +SKIP
         torch.Size([2, 12])
         """
-        systems = []
+        systems, info = [], []
         for k, atoms in enumerate([structures] if _is_ase(structures) else structures):
             if not _is_ase(atoms):
                 raise TypeError(f"structure {k} must be ase.Atoms, got {type(atoms).__name__}")
             cell = np.array(atoms.cell) if atoms.cell.any() else None
             numbers = np.array(atoms.numbers, np.int64)
             systems.append((numbers, np.array(atoms.positions), cell, np.array(atoms.pbc)))
-        return cls.from_systems(systems, cutoff, **options)
+            info.append(atoms.info)
+        return cls.from_systems(systems, cutoff, **states_of(info), **options)
 
     @property
     def num_systems(self) -> int:
@@ -210,6 +221,22 @@ class AtomicBatch:
             name: change(x) for name, x in vars(self).items() if isinstance(x, Tensor)
         }
         return replace(self, **changed)
+
+
+def states_of(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return total charges and spins of structures by their entries."""
+    return {name: [state_of(info, name) for info in infos] for name in USUAL_STATE}
+
+
+def _states(values: Sequence[int] | Tensor | None, name: str, systems: int) -> Tensor | None:
+    """Validate charges or spins, (systems,)."""
+    if values is None:
+        return None
+    found = torch.as_tensor(values if len(values) else np.zeros(0, np.int64)).detach().cpu()
+    check_shape(found, name, (systems,))
+    if not is_integer(found):
+        raise TypeError(f"{name} must be integers, got {found.dtype}")
+    return found.long()
 
 
 def _is_ase(value: Any) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from equigeo._core.brief import shown
-from equigeo._core.checks import check_shape
+from equigeo._core.checks import USUAL_STATE, check_shape, state_of
 from equigeo.graphs import VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.potentials.batch import AtomicBatch
@@ -125,7 +125,9 @@ class Calculator(_Base):
 
     All properties are computed at once and cached until positions, elements or the cell change. On
     the CPU, radial networks are evaluated as splines, exact to rounding, which are made in the
-    first calculation and when their weights have changed. Atoms and potential are not modified. Not
+    first calculation and when their weights have changed. Atoms and potential are not modified. The
+    total charge and the spin multiplicity are ``atoms.info["charge"]`` and ``atoms.info["spin"]``,
+    by default 0 and 1, if the potential has these inputs; otherwise other values warn. Not
     thread-safe: give each thread its own calculator.
 
     Parameters
@@ -269,6 +271,15 @@ class Calculator(_Base):
         if has_stress and not periodic:
             virial = _array(out.virial)[0]
             self.results["stress"] = -virial[_VOIGT] / self.atoms.cell.volume
+
+    def check_state(self, atoms: Any, tol: float = 1e-15) -> list[str]:
+        """Return what has changed since the last calculation; called by ASE."""
+        found: list[str] = super().check_state(atoms, tol)
+        if found or all(
+            state_of(atoms.info, name) == state_of(self.atoms.info, name) for name in USUAL_STATE
+        ):
+            return found
+        return ["info"]
 
     def _evaluate(self, batch: AtomicBatch, stress: bool) -> tuple[Any, ...]:
         """Return the output, and uncertainties of energy and forces if there are any."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from equigeo._core.checks import USUAL_STATE
 from equigeo._core.config import Config, within
 
 ProductName = Literal[
@@ -54,6 +55,10 @@ class PotentialConfig(Config):
         where atoms are close: from 0.8 times the sum of their covalent radii, features and energies
         of both fade out, and are zero below half of this distance. Atoms that approach each other
         more closely than in any training frame then repel.
+    charges, spins : tuple of int
+        Known total charges in units of e, and known spin multiplicities (one more than the number
+        of unpaired electrons), ascending, of which one is not 0 or 1: inputs of the potential. Each
+        adds features to the atoms of a system, divided by their number. Empty: no such input.
 
     Examples
     --------
@@ -75,6 +80,8 @@ class PotentialConfig(Config):
     radial_hidden: tuple[int, ...] = within(1, 4096, default=(64, 64))
     avg_neighbors: float = within(0.0, 1e6, above=True, default=1.0)
     zbl: bool = False
+    charges: tuple[int, ...] = within(-1000, 1000, default=())
+    spins: tuple[int, ...] = within(1, 1000, default=())
 
     title: ClassVar[str] = "the configuration of a potential"
 
@@ -83,6 +90,12 @@ class PotentialConfig(Config):
         species = list(self.species)
         if not species or species != sorted(set(species)):
             raise ValueError(f"species must be ascending atomic numbers, got {self.species}")
+        for name, usual in USUAL_STATE.items():
+            values = list(getattr(self, f"{name}s"))
+            if values != sorted(set(values)) or values == [usual]:
+                raise ValueError(
+                    f"{name}s must be ascending and have another value than {usual}, got {values}"
+                )
         if self.product == "curl" and self.node == "gate":
             raise ValueError(
                 'product "curl" makes no scalars, without which node "gate" is zero: take '

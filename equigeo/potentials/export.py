@@ -34,12 +34,14 @@ def export_program(model: MessagePassingPotential) -> ExportedProgram:
     cell          (3, 3)              float64  rows are lattice vectors; zeros without a cell
     edge_index    (2, edges)          int64    sources and targets, in any order
     shifts        (edges, 3)          int32    multiples of lattice vectors, added to targets
+    charge        ()                  int64    total charge, only with ``config.charges``
+    spin          ()                  int64    spin multiplicity, only with ``config.spins``
     ============  ==================  =======  =====================================================
 
     Outputs, in float64: the energy, (), and its share per atom, (atoms,), in eV; forces, (atoms,
     3), in eV/angstrom; the virial, (3, 3), in eV, minus the derivative to strain. Edges must
     contain both directions of each pair; edges beyond the cutoff have no effect. Unknown elements,
-    coincident atoms and indices out of range raise.
+    charges and spins, coincident atoms and indices out of range raise.
 
     On the CPU, radial networks become splines of the distance, exact to rounding from zero to the
     cutoff, except where no splines are.
@@ -62,12 +64,17 @@ def export_program(model: MessagePassingPotential) -> ExportedProgram:
     [(), (3,), (3, 3), (3, 3)]
     """
     dtype = check_exportable(model)
-    function, inputs = _energies_and_forces(model, dtype), example_inputs(model)
+    function, example = _energies_and_forces(model, dtype), example_inputs(model)
+    known = (example[0].new_tensor(embed.known[0]) for embed in model.states.values())
+    inputs = (*example, *known)
     # Tables that are made on first use must not be made while a program is recorded: they are kept.
     function(*inputs)
     atoms, edges = Dim("atoms"), Dim("edges")
-    sizes: tuple[dict[int, Any], ...] = {0: atoms}, {0: atoms}, {}, {1: edges}, {0: edges}
-    return torch.export.export(record_program(function, inputs), inputs, dynamic_shapes=sizes)
+    sizes: list[dict[int, Any]] = [{0: atoms}, {0: atoms}, {}, {1: edges}, {0: edges}]
+    sizes += [{} for _ in model.states]
+    return torch.export.export(
+        record_program(function, inputs), inputs, dynamic_shapes=tuple(sizes)
+    )
 
 
 def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]) -> Path:
@@ -140,8 +147,19 @@ def _energies_and_forces(
     cutoff, species = model.config.cutoff, model.config.species
 
     def function(
-        numbers: Tensor, positions: Tensor, cell: Tensor, edge_index: Tensor, shifts: Tensor
+        numbers: Tensor,
+        positions: Tensor,
+        cell: Tensor,
+        edge_index: Tensor,
+        shifts: Tensor,
+        *given: Tensor,
     ) -> tuple[Tensor, ...]:
+        states = {name: x[None] for name, x in zip(model.states, given, strict=True)}
+        for name, embed in model.states.items():
+            check_in_program(
+                embed.is_known(states[name]).all(), f"{name} must be among {list(embed.known)}"
+            )
+        rows = model.embed_states(states, torch.ones_like(numbers).sum()[None])
         known = model.species_of(numbers) >= 0
         check_in_program(known.all(), f"atomic numbers must be among {list(species)}")
         inside = (edge_index >= 0) & (edge_index < numbers.shape[0])
@@ -161,7 +179,12 @@ def _energies_and_forces(
         )
         vectors = batch.vectors(strain)
         check_apart(torch.where(inside.all(0)[:, None], vectors, 1.0))
-        energies = model.energies(batch, vectors.to(dtype))
+        energies = model.energies_of_edges(
+            numbers,
+            batch.edges,
+            vectors.to(dtype),
+            states={name: x.expand(numbers.shape[0], -1) for name, x in rows.items()},
+        )
         slope, by_strain = torch.autograd.grad(energies.sum(), (x, strain))
         energies = energies[:-1].detach()
         return energies.sum(), energies, -slope[:-1], -by_strain[0]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any, final
+from warnings import warn
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
+from equigeo._core.checks import USUAL_STATE
 from equigeo._core.config import check_config
 from equigeo._core.tensors import plain_tensors, values_readable
 from equigeo.graphs import EdgeIndex
@@ -26,8 +29,44 @@ from equigeo.potentials.interaction import EdgeFeatures, Interaction
 from equigeo.potentials.repulsion import Repulsion
 from equigeo.reps import Irreps, Representation
 
+_COUNTED = 16.0  # atoms of a system in which features of its charge count fully
 SHORTEST_EDGE = 1e-6  # angstrom; the direction of a shorter vector is rounding
 _REFERENCES = ("e0", "scale", "avg_neighbors")
+
+
+@final
+class StateEmbedding(nn.Module):
+    """Features of the total charges or spins of systems, zero for the usual one and at first."""
+
+    def __init__(self, name: str, known: Sequence[int], channels: int) -> None:
+        super().__init__()
+        self.name, self.known, self.usual = name, tuple(known), USUAL_STATE[name]
+        with plain_tensors():
+            values = torch.tensor(self.known)
+            self.tables = IndexTables(known=values, others=values[values != self.usual])
+        self.weight = nn.Parameter(torch.zeros(len(self.tables["others"]), channels))
+
+    def forward(
+        self,
+        values: Tensor | None,  # (systems,) int64; None: the usual one
+        counts: Tensor,  # (systems,) atoms
+    ) -> Tensor:
+        """Return features of the atoms of each system, (systems, channels)."""
+        values = torch.full_like(counts, self.usual) if values is None else values
+        if values_readable(values) and not bool(self.is_known(values).all()):
+            unknown = sorted({*values.tolist()} - {*self.known})
+            raise ValueError(
+                f"{self.name} must be among {list(self.known)}, with which the potential was "
+                f"trained, got {unknown}{' by default' * (unknown == [self.usual])}"
+            )
+        # An energy of ionization does not grow with the number of atoms, nor does its error.
+        share = _COUNTED / counts.clamp(min=1).to(self.weight)
+        rows = values[:, None] == self.tables["others"]
+        return share[:, None] * (rows.to(self.weight) @ self.weight)
+
+    def is_known(self, values: Tensor) -> Tensor:
+        """Return which values are known, of the same shape."""
+        return (values[..., None] == self.tables["known"]).any(dim=-1)
 
 
 @final
@@ -86,6 +125,7 @@ class MessagePassingPotential(SavedConfig):
     e0: Tensor
     scale: Tensor
     avg_neighbors: Tensor
+    states: Any  # by name, of what is an input
 
     def __init__(self, config: PotentialConfig) -> None:
         super().__init__()
@@ -112,6 +152,10 @@ class MessagePassingPotential(SavedConfig):
         self.register_buffer("scale", torch.ones(species, dtype=torch.float64))
         average = torch.tensor(config.avg_neighbors, dtype=torch.float64)
         self.register_buffer("avg_neighbors", average)
+        known = ((name, getattr(config, f"{name}s")) for name in USUAL_STATE)
+        self.states = nn.ModuleDict(
+            {name: StateEmbedding(name, values, channels) for name, values in known if values}
+        )
         self.repulsion = Repulsion(config.species, config.cutoff) if config.zbl else None
         self.is_frozen = False  # whether messages read distances: frozen.py
 
@@ -249,7 +293,57 @@ class MessagePassingPotential(SavedConfig):
                 f"potential, got {batch.cutoff}"
             )
         vectors = batch.vectors() if vectors is None else vectors
-        return self.energies_of_edges(batch.numbers, batch.edges, vectors, features=features)
+        given = {"charge": batch.charge, "spin": batch.spin}
+        states = {n: x[batch.batch] for n, x in self.embed_states(given, batch.ptr.diff()).items()}
+        return self.energies_of_edges(
+            batch.numbers, batch.edges, vectors, features=features, states=states
+        )
+
+    def embed_states(self, given: Mapping[str, Tensor | None], counts: Tensor) -> dict[str, Tensor]:
+        """Return the features of "charge" and "spin", (systems, channels), that are inputs.
+
+        ``given`` are integers (systems,), by default 0 and 1, and ``counts`` the numbers of atoms.
+        Unknown values raise, and other values than these warn if they are not inputs.
+        """
+        for name, values in given.items():
+            if name in self.states or values is None or not values_readable(values):
+                continue
+            if bool((values != USUAL_STATE[name]).any()):
+                warn(
+                    f"energies do not depend on the {name} that systems have: the potential was "
+                    f"trained without it (--inputs {name})",
+                    stacklevel=2,
+                )
+        return {name: embed(given.get(name), counts) for name, embed in self.states.items()}
+
+    def at_state(
+        self, charge: int = 0, spin: int = 1, *, num_atoms: int
+    ) -> MessagePassingPotential:
+        """Return a copy for systems of one charge, spin and number of atoms, without these inputs.
+
+        For engines that do not pass them. Energies and forces are equal, except where the
+        repulsion of ``config.zbl`` replaces the network.
+
+        Examples
+        --------
+        >>> config = PotentialConfig(species=(1, 8), channels=4, charges=(-1, 0))
+        >>> anion = MessagePassingPotential(config).eval().at_state(charge=-1, num_atoms=2)
+        >>> anion.config.charges
+        ()
+        """
+        weight, species = self.embedding.weight, self.config.species
+        numbers = torch.tensor(species, device=weight.device)
+        one = {"charge": numbers.new_tensor([charge]), "spin": numbers.new_tensor([spin])}
+        with torch.no_grad():
+            found = self.embed_states(one, numbers.new_tensor([num_atoms]))
+            states = {name: x.expand(len(species), -1) for name, x in found.items()}
+            alone = EdgeIndex.from_valid_edges(numbers.new_zeros(2, 0), *[len(species)] * 2)
+            fixed = deepcopy(self)
+            fixed.e0 = self.energies_of_edges(numbers, alone, weight.new_zeros(0, 3), states=states)
+            for x in found.values():
+                fixed.embedding.weight += x
+        fixed.states, fixed.config = nn.ModuleDict(), replace(self.config, charges=(), spins=())
+        return fixed
 
     def energies_of_edges(
         self,
@@ -259,6 +353,7 @@ class MessagePassingPotential(SavedConfig):
         *,
         exchange: Callable[[Tensor], Tensor] | None = None,
         features: list[Tensor] | None = None,
+        states: Mapping[str, Tensor] | None = None,
     ) -> Tensor:
         """Compute the energy of each atom from edges that are known, such as those of an engine.
 
@@ -277,6 +372,9 @@ class MessagePassingPotential(SavedConfig):
             sources than targets.
         features : list of Tensor, optional
             The features of :class:`PotentialOutput`, (targets, n), are appended to it.
+        states : mapping of str to Tensor, (sources, channels), optional
+            Those of :meth:`embed_states` for each atom, without ``exchange``; by default of the
+            charge 0 and the spin 1. See :meth:`at_state` for others.
 
         Returns
         -------
@@ -303,13 +401,21 @@ class MessagePassingPotential(SavedConfig):
         repelled = share = None
         if self.repulsion is not None:
             repelled, share = self.repulsion(species, edges, lengths)
-        values = self._values(species, edge, exchange, inputs, share)
+        if states is None:  # raises unless the usual one is known
+            states = {}
+            self.embed_states(states, numbers.new_ones(1))
+        values = self._values(species, edge, exchange, inputs, share, states)
         own = species if exchange is None else species[: edges.num_targets]
         scale = self.scale[own] if share is None else share * self.scale[own]
+        # Without neighbors and a charge, the difference to an isolated atom is zero but for the
+        # rounding of matrix products.
+        known = edges.ptr.diff() > 0
+        if "charge" in states:
+            known = known | (states["charge"] != 0).any(dim=1)
         if features is not None and inputs:
             rows = torch.cat(inputs, dim=1).double() * scale[:, None]
-            features.append(torch.where(edges.ptr.diff()[:, None] > 0, rows, 0.0))
-        energies = self.e0[own] + scale * values.double()
+            features.append(torch.where(known[:, None], rows, 0.0))
+        energies = self.e0[own] + scale * torch.where(known, values, 0.0).double()
         return energies if repelled is None else energies + repelled
 
     def _values(
@@ -319,15 +425,22 @@ class MessagePassingPotential(SavedConfig):
         exchange: Callable[[Tensor], Tensor] | None,
         inputs: list[Tensor] | None,  # of the last layers, minus those of isolated atoms; appended
         share: Tensor | None,  # (targets,) of the features that an atom has beside a repulsion
+        states: Mapping[str, Tensor],  # (sources, channels)
     ) -> Tensor:
-        """Return the output of the network minus that for isolated atoms, (targets,)."""
+        """Return the output of the network minus that for isolated neutral atoms, (targets,)."""
         h, alone = self.embedding(species), self.embedding.weight
         every = torch.arange(len(alone), device=species.device)
+        if "spin" in states:  # that an isolated atom has, too
+            h = h + states["spin"]
+            alone, every = h, species
+        if "charge" in states:
+            h = h + states["charge"]
         layers: Any = self.layers
         sent = None
         if exchange is not None:
             sent, targets = layers[0].mix_in(h), edge.edges.num_targets
             h, species = h[:targets], species[:targets]
+        place = species if "spin" not in states else torch.arange(h.shape[0], device=h.device)
         values = h.new_zeros(h.shape[0])
         for k, layer in enumerate(layers):
             if exchange is not None and k > 0:
@@ -336,11 +449,10 @@ class MessagePassingPotential(SavedConfig):
             if share is not None:  # what was not trained is not sent on
                 h = h * share.to(h.dtype)[:, None]
             alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
-            values = values + layer.read(h) - layer.read(alone)[species]
+            values = values + layer.read(h) - layer.read(alone)[place]
             if inputs is not None:
-                inputs.append(layer.last_inputs(h) - layer.last_inputs(alone)[species])
-        # The difference is zero without neighbors but for the rounding of matrix products.
-        return torch.where(edge.edges.ptr.diff() > 0, values, 0.0)
+                inputs.append(layer.last_inputs(h) - layer.last_inputs(alone)[place])
+        return values
 
     def species_of(self, numbers: Tensor) -> Tensor:
         """Convert atomic numbers (atoms,) to positions in ``config.species``."""

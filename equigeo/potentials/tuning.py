@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from equigeo._core.checks import USUAL_STATE
 from equigeo.nn import Linear
 from equigeo.potentials.potential import MessagePassingPotential
 
@@ -20,13 +21,18 @@ from equigeo.potentials.potential import MessagePassingPotential
 def with_species(
     model: MessagePassingPotential,
     species: Iterable[int],  # atomic numbers, known or not
+    states: Mapping[str, Iterable[int]] | None = None,  # "charge" and "spin", known or not
 ) -> MessagePassingPotential:
-    """Return the potential for more elements, whose weights are those of a new potential."""
+    """Return the potential for more elements, charges and spins, with weights of a new one."""
     known, size = model.config.species, model.config.channels**2
     every = tuple(sorted({*known, *species}))
-    if every == known:
+    config = replace(model.config, species=every)
+    for name, values in (states or {}).items():
+        found = {USUAL_STATE[name], *values, *getattr(config, f"{name}s")}
+        config = replace(config, **{f"{name}s": tuple(sorted(found))})
+    if config == model.config:
         return model
-    wide = MessagePassingPotential(replace(model.config, species=every)).to(model.embedding.weight)
+    wide = MessagePassingPotential(config).to(model.embedding.weight)
     wide.scale.fill_(model.scale.mean())
     old, tables = model.state_dict(), species_tables(model)
     places = torch.tensor([every.index(z) for z in known])
@@ -38,10 +44,16 @@ def with_species(
         return value
 
     for name, value in wide.state_dict().items():
+        if name.startswith("states."):
+            continue
         if name in tables:
             rows(name, value, len(every))[places] = rows(name, old[name], len(known))
         elif value.shape == old[name].shape:  # the masks of other shapes are ones
             value.copy_(old[name])
+    for name, embed in model.states.items():
+        new = wide.states[name]
+        rows_of = (new.tables["others"][:, None] == embed.tables["others"]).to(new.weight)
+        new.weight.copy_(rows_of @ embed.weight)
     return wide.train(model.training)
 
 
@@ -60,7 +72,7 @@ def freeze(model: MessagePassingPotential, parts: Sequence[str]) -> None:
     named = {name: x for name, x in model.named_parameters() if ".readout." not in name}
     found = {
         "body": list(named),
-        "embedding": ["embedding.weight"],
+        "embedding": [name for name in named if name.startswith(("embedding.", "states."))],
         "radial": [name for name in named if ".radial" in name],
     }
     for k in range(model.config.layers):

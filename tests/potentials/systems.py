@@ -45,12 +45,14 @@ def potential(seed: int = 0, **changes: Any) -> MessagePassingPotential:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = MessagePassingPotential(PotentialConfig(**settings | changes)).double().eval()
+        for embed in model.states.values():
+            torch.nn.init.normal_(embed.weight)
     model.set_references([-13.6, -1029.5, -2041.98], [0.9, 1.1, 1.3])
     return model
 
 
-def batch_of(*systems: Any, cutoff: float = CUTOFF) -> AtomicBatch:
-    return AtomicBatch.from_systems(systems, cutoff, dtype=torch.float64)
+def batch_of(*systems: Any, cutoff: float = CUTOFF, **states: Any) -> AtomicBatch:
+    return AtomicBatch.from_systems(systems, cutoff, dtype=torch.float64, **states)
 
 
 def moved(system: Any, positions: Tensor, cell: Tensor | None = None) -> Any:

@@ -66,7 +66,8 @@ def test_structures_of_ase_are_systems():
         ([], []),
     ):
         found = AtomicBatch.from_ase(given, CUTOFF, **options)
-        expected = AtomicBatch.from_systems(systems, CUTOFF, **options)
+        states = {"charge": [0] * len(systems), "spin": [1] * len(systems)}
+        expected = AtomicBatch.from_systems(systems, CUTOFF, **options, **states)
         for name, value in vars(expected).items():
             got = getattr(found, name)
             assert torch.equal(got, value) if isinstance(value, torch.Tensor) else got == value

@@ -61,6 +61,30 @@ def test_results_are_those_of_the_potential_in_float64(dtype):
 
 
 @needs_ase
+def test_charges_and_spins_are_entries_of_the_atoms():
+    model = potential(charges=(0, 1), spins=(1, 2))
+    atoms = molecule(Calculator(model))
+    for info, state in (
+        ({}, {}),
+        ({"charge": 1, "spin": 2}, {"charge": [1], "spin": [2]}),
+        ({"total_charge": 1.0}, {"charge": [1]}),
+        ({"charge": 0, "spin": 0}, {}),
+    ):
+        atoms.info, wanted = info, model(batch_of(MOLECULE, **state)).energy.item()
+        assert atoms.get_potential_energy() == pytest.approx(wanted, abs=1e-9)  # of splines
+    atoms.info["note"] = "unrelated"
+    atoms.get_forces()
+    assert atoms.calc.calls == 4
+    atoms.info["charge"] = 0.5
+    refused("charge must be an integer, got 0.5", atoms.get_forces)
+    atoms.info["charge"] = -1
+    refused(r"charge must be among \[0, 1\]", atoms.get_forces)
+    atoms.calc = Calculator(potential())
+    with pytest.warns(UserWarning, match="energies do not depend on the charge"):
+        atoms.get_forces()
+
+
+@needs_ase
 def test_everything_is_computed_once():
     calculator = Calculator(potential())
     atoms = crystal(calculator)

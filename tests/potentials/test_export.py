@@ -39,7 +39,7 @@ OPTIONS = [
         pytest.param(options, marks=pytest.mark.full)
         for options in (
             *({"product": name} for name in MORE), *({"node": name} for name in ("gaunt", "gate")),
-            {"zbl": True},
+            {"zbl": True}, {"charges": (0, 1)},
         )
     ),
 ]  # fmt: skip
@@ -74,6 +74,18 @@ def network_outputs_of(model, batch):
 @cache
 def program_of(**options):
     return export_program(potential(**options)).module()
+
+
+def test_programs_have_the_inputs_of_their_potential():
+    model = potential(charges=(-1, 0), spins=(1, 2))
+    program, batch = export_program(model).module(), batch_of(MOLECULE, charge=[-1], spin=[2])
+    found = program(*inputs_of(batch), batch.charge[0], batch.spin[0])
+    for a, b in zip(found, outputs_of(model, batch), strict=True):
+        assert_close(a, b, **SPLINES)
+    refused(
+        r"charge must be among \[-1, 0\]",
+        program, *inputs_of(batch), batch.charge[0] - 1, batch.spin[0], error=RuntimeError,
+    )  # fmt: skip
 
 
 @pytest.fixture

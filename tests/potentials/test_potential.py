@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import product as product_of
 
 import ase.data
@@ -176,6 +177,88 @@ def test_stress_needs_three_periodic_axes_and_the_virial_none():
     assert out.stress.isnan().any(2).any(1).tolist() == [True, True, False]
     assert out.virial.isfinite().all()
     assert potential()(batch_of(MOLECULE), stress=True).stress.isnan().all()
+
+
+STATES = {"charges": (-1, 0, 2), "spins": (1, 2, 3)}
+
+
+@pytest.mark.parametrize("changes", [STATES, {"charges": (-1, 0)}, {"spins": (1, 3), "zbl": True}])
+def test_charges_and_spins_are_those_of_their_systems(changes):
+    model = potential(**changes)
+    charge, spin = min(changes.get("charges", (0,))), max(changes.get("spins", (1,)))
+    states = {"charge": [0, charge, charge], "spin": [1, spin, 1]}
+    systems = [MOLECULE, CRYSTAL, MOLECULE]
+    together = model(batch_of(*systems, **states), stress=True)
+    for k, system in enumerate(systems):
+        alone = model(batch_of(system, **{name: [x[k]] for name, x in states.items()}), stress=True)
+        assert_close(alone.energy[0], together.energy[k], **SUMS)
+        assert_close(alone.virial[0], together.virial[k], **SUMS)
+    plain = potential()(batch_of(MOLECULE, CRYSTAL))  # the same weights
+    usual = model(batch_of(MOLECULE, CRYSTAL))
+    if "zbl" not in changes:
+        assert_close(usual.energy, plain.energy, **ENERGY)
+    assert (together.energy[1] - usual.energy[1]).abs() > 1e-3
+    g = O(3).haar(1, generator=torch.Generator().manual_seed(0)).double()[0]
+    model.set_references([0.0, 0.0, 0.0])
+    here, there = (
+        model(batch_of(moved(MOLECULE, x), charge=[charge], spin=[spin]))
+        for x in (POSITIONS, -POSITIONS @ g.mT)
+    )
+    assert_close(there.energy, here.energy, **ENERGY)
+    assert_close(there.forces, -here.forces @ g.mT, **ENERGY)
+    step = 1e-4 * torch.eye(18, dtype=torch.float64)[4].view(6, 3)
+    low, high = (
+        model(batch_of(moved(MOLECULE, POSITIONS + s * step), charge=[charge], spin=[spin])).energy
+        for s in (-1, 1)
+    )
+    slope = (low - high).item() / 2e-4
+    assert here.forces.flatten()[4].item() == pytest.approx(slope, abs=1e-7)  # 6.6
+
+
+def test_neutral_atoms_alone_have_their_reference_energy_in_any_spin():
+    model, alone = potential(**STATES), (NUMBERS[:1], POSITIONS[:1], None, False)
+    out = model(batch_of(alone, alone, alone, charge=[0, 0, -1], spin=[1, 3, 1]))
+    assert out.energy[:2].tolist() == [model.e0[2].item()] * 2
+    assert (out.energy[2] - model.e0[2]).abs() > 1e-3  # of an ion
+    assert not out.forces.any()
+
+
+def test_the_energy_of_a_charge_does_not_grow_with_the_number_of_atoms():
+    model, spread = potential(charges=(-1, 0)), []
+    model.set_references([0.0, 0.0, 0.0])
+    for copies in (32, 64):
+        far = (POSITIONS + 40.0 * torch.arange(copies)[:, None, None]).reshape(-1, 3).double()
+        system = (NUMBERS.repeat(copies), far, None, False)
+        energies = model(batch_of(system, system, charge=[0, -1]), forces=False).energy
+        spread.append(energies.diff().item())
+    # the change per atom is linear in 1 / atoms, up to squares
+    assert spread[1] == pytest.approx(spread[0], rel=0.1)
+    assert abs(spread[0]) > 1e-3
+
+
+def test_a_potential_of_one_state_has_its_energies_and_no_inputs():
+    model = potential(**STATES, layers=3)
+    fixed = model.at_state(-1, 2, num_atoms=6)
+    assert (fixed.config.charges, fixed.config.spins, len(fixed.states)) == ((), (), 0)
+    found, wanted = fixed(batch_of(MOLECULE)), model(batch_of(MOLECULE, charge=[-1], spin=[2]))
+    assert_close(found.energies, wanted.energies, **SUMS)
+    assert_close(found.forces, wanted.forces, **ENERGY)
+    usual = model.at_state(num_atoms=6)(batch_of(MOLECULE))
+    assert_close(usual.energies, model(batch_of(MOLECULE)).energies, **SUMS)
+
+
+def test_unknown_charges_and_spins_are_refused_and_unused_ones_warn():
+    model, batch = potential(charges=(1, 2), spins=(1, 2)), partial(batch_of, MOLECULE)
+    known = r"charge must be among \[1, 2\], with which the potential was trained, got \[0\]"
+    refused(f"{known} by default", model, batch())
+    refused(r"charge must be .* got \[-1\]$", model, batch(charge=[-1]))
+    refused(r"spin must be among \[1, 2\], .* got \[5\]$", model, batch(charge=[1], spin=[5]))
+    refused("charge must be", model.at_state, 3, num_atoms=6)
+    refused(r"charge must be \(1,\), got \(2,\)", batch, charge=[1, 2])
+    refused("spin must be integers", batch, spin=[1.0], error=TypeError)
+    with pytest.warns(UserWarning, match="energies do not depend on the charge .*--inputs charge"):
+        potential()(batch(charge=[1]))
+    potential()(batch(charge=[0], spin=[1]))
 
 
 def leaving(model, distance):
@@ -437,6 +520,9 @@ def test_batches_and_references_that_do_not_fit_are_refused():
         ({"node": "mean"}, "node must be one of contraction"),
         ({"product": "curl", "node": "gate"}, 'take "gaunt\\+curl"'),
         ({"radial_hidden": ()}, "at least one width"),
+        ({"charges": (0,)}, r"charges must be ascending and have another value than 0, got \[0\]"),
+        ({"spins": (2, 1)}, "spins must be ascending and have another value than 1"),
+        ({"spins": (0, 2)}, "spins must be at least 1"),
         ({"lmax_edge": 1, "lmax_hidden": 2}, "lmax_hidden must be at most lmax_edge, 1, got 2"),
         ({"channels": 10**9}, "channels must be at most 4096"),
     ],

@@ -61,6 +61,18 @@ def test_known_elements_alone_return_the_potential_itself():
     assert with_species(model, ()) is model
 
 
+def test_new_charges_change_nothing_before_they_are_trained():
+    model = potential(charges=(-1, 0))
+    wide = with_species(model, (), {"charge": (1, -1), "spin": (3,)})
+    assert (wide.config.charges, wide.config.spins) == ((-1, 0, 1), (1, 3))
+    for charge in (-1, 0):
+        batch = batch_of(MOLECULE, CRYSTAL, charge=[charge, 0])
+        torch.testing.assert_close(wide(batch).energies, model(batch).energies, **EXACT)
+    here, there = (wide(batch_of(MOLECULE, charge=[q], spin=[s])) for q, s in ((0, 1), (1, 3)))
+    torch.testing.assert_close(here.energies, there.energies, **EXACT)
+    assert with_species(wide, SPECIES, {"charge": (0, 1)}) is wide
+
+
 def test_parts_are_frozen_by_name_and_others_are_one_error():
     def frozen(*parts):
         model = potential(layers=3)

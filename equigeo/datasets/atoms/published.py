@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from equigeo._core.checks import state_of
 from equigeo.datasets.archive import ARCHIVE_SUFFIXES
 from equigeo.datasets.atoms.extxyz import (
     EXTXYZ_SUFFIXES,
@@ -236,9 +237,9 @@ def load_atomic_split(
 
     QM9 has no official split: 16,000 molecules are drawn for training. Of a single ``.xyz`` file, a
     tenth of the frames is drawn for testing. Both draws are fixed. From training frames in ``.xyz``
-    files, frames of one atom that have no periodic axis or the ``config_type`` ``IsolatedAtom`` are
-    moved to ``isolated``. If the official test frames of 3BPA are missing, frames of
-    ``train_mixedT`` that are not in ``train_300K`` replace them, and ``remark`` says so.
+    files, neutral frames of one atom that have no periodic axis or the ``config_type``
+    ``IsolatedAtom`` are moved to ``isolated``. If the official test frames of 3BPA are missing,
+    frames of ``train_mixedT`` that are not in ``train_300K`` replace them, and ``remark`` says so.
 
     Parameters
     ----------
@@ -480,6 +481,8 @@ def _with_isolated(name: str, frames: AtomicFrames, cutoff: float | None) -> Ato
 
 def _is_isolated(frame: AtomicFrame, cutoff: float | None) -> bool:
     """Return whether a one-atom frame is marked as isolated or has no neighbor in the cutoff."""
+    if state_of(frame.info, "charge"):
+        return False  # references are those of neutral atoms
     config_type = str(frame.info.get("config_type", "")).lower().replace("_", "")
     if config_type == "isolatedatom" or not any(frame.pbc):
         return True

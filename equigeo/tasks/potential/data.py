@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 
 from equigeo._core.brief import brief_fields, shown
+from equigeo._core.checks import USUAL_STATE, state_of
 from equigeo._core.config import Range, ranges_of, within
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
 from equigeo.datasets.atoms.extxyz import Units
-from equigeo.datasets.atoms.frames import place_of, symbol
+from equigeo.datasets.atoms.frames import place_of
 from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, PotentialConfig
-from equigeo.potentials.batch import has_stress
+from equigeo.potentials.batch import has_stress, states_of
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.common.mesh_data import chunks
 from equigeo.training.checkpoint import Checkpoint
@@ -34,7 +35,7 @@ _MANY: Final = 100_000  # epochs, of a run that ends by the clock
 _RANGED: Final = ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
 _TEXTS: Final = (
     "energy_key", "forces_key", "stress_key", "units", "start_from", "freeze", "replay",
-    "heads", "head",
+    "heads", "head", "inputs",
 )  # fmt: skip
 SIZES: Final = (*_RANGED, "product", "node", "zbl")
 """Fields of the configuration that are those of the potential."""
@@ -97,6 +98,9 @@ class PotentialRunConfig(RunConfig):
         nearly 2x faster. Results differ by rounding.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden, zbl
         See :class:`equigeo.potentials.PotentialConfig`.
+    inputs : tuple of str
+        "charge" and "spin" if energies depend on these entries of frames: the total charge and the
+        spin multiplicity, by default 0 and 1. The potential knows the values of the training data.
     start_from : str
         Checkpoint of a potential to fine-tune, whose sizes the configuration must have; empty for
         weights drawn at random. Its scale and number of neighbors are kept, reference energies are
@@ -149,6 +153,7 @@ class PotentialRunConfig(RunConfig):
     lmax_edge: int = 3
     lmax_hidden: int = 1
     zbl: bool = False
+    inputs: tuple[str, ...] = ()
     start_from: str = ""
     freeze: tuple[str, ...] = ()
     lora: int = within(0, 4096, default=0)
@@ -176,6 +181,8 @@ class PotentialRunConfig(RunConfig):
             value = getattr(self, name)
             if len(value if isinstance(value, str) else ",".join(value)) > _LONGEST:
                 raise ValueError(f"{name} must have at most {_LONGEST} characters")
+        if unknown := [name for name in self.inputs if name not in USUAL_STATE]:
+            raise ValueError(f"inputs must be among {', '.join(USUAL_STATE)}, got {shown(unknown)}")
         if self.devices > 1 and (self.lora or self.heads):
             raise ValueError(f"low-rank updates and heads must have one device, got {self.devices}")
         known = {"", *self.heads}
@@ -198,14 +205,18 @@ class PotentialRunConfig(RunConfig):
             values = {**UNKNOWN_EARLIER, **values}
         return super().from_dict(values)
 
-    def model(self, species: tuple[int, ...]) -> PotentialConfig:
-        """Return the configuration of a potential for some elements."""
-        return PotentialConfig(species=species, **{name: getattr(self, name) for name in SIZES})
+    def model(
+        self, species: tuple[int, ...], states: Mapping[str, Sequence[int]] | None = None
+    ) -> PotentialConfig:
+        """Return the configuration of a potential for some elements, charges and spins."""
+        known = {f"{name}s": tuple(values) for name, values in (states or {}).items()}
+        sizes: dict[str, Any] = {name: getattr(self, name) for name in SIZES}
+        return PotentialConfig(species=species, **(sizes | known))
 
 
 UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
     "units": "", "zbl": False, "start_from": "", "freeze": [], "lora": 0, "replay": "",
-    "replay_share": 0.5, "heads": [], "head": "",
+    "replay_share": 0.5, "heads": [], "head": "", "inputs": [],
 }  # fmt: skip
 """Fields that configurations of earlier versions lack, as JSON types."""
 
@@ -314,7 +325,8 @@ def _sample(
     frame = frames[number]
     system = (frame.numbers, frame.positions, frame.cell if any(frame.pbc) else None, frame.pbc)
     try:
-        atoms = AtomicBatch.from_systems([system], cutoff, dtype=dtype)
+        states = states_of([frame.info])
+        atoms = AtomicBatch.from_systems([system], cutoff, dtype=dtype, **states)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place_of(frames, number)}: {error}") from error
     nan = torch.tensor(torch.nan, dtype=torch.float64)
@@ -372,9 +384,16 @@ def _join_atoms(parts: Sequence[AtomicBatch]) -> AtomicBatch:
         batch=torch.cat(batch),
         ptr=torch.cat([parts[0].ptr[:1], *ptr]),
         cutoff=parts[0].cutoff,
+        charge=_join_states(parts, "charge"),
+        spin=_join_states(parts, "spin"),
     )
     joined.__dict__["edges"] = edges  # the union of what every frame has kept
     return joined
+
+
+def _join_states(parts: Sequence[AtomicBatch], name: str) -> Tensor | None:
+    values = [getattr(part, name) for part in parts]
+    return None if any(value is None for value in values) else torch.cat(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,15 +512,18 @@ def _twice(data: PotentialData) -> str:
 
 
 def frame_digests(frames: AtomicFrames) -> Tensor:
-    """Return digests of elements, positions and periodic cells, (frames,), int64."""
-    found = [
-        _digest(frame.numbers, frame.positions, frame.pbc, frame.cell if any(frame.pbc) else None)
-        for frame in frames
-    ]
+    """Return digests of elements, positions, periodic cells and states, (frames,), int64."""
+    found = []
+    for frame in frames:
+        cell = frame.cell if any(frame.pbc) else None
+        states = [state_of(frame.info, name) for name in USUAL_STATE]
+        # checkpoints of earlier versions have digests without states
+        others = [states] if states != [*USUAL_STATE.values()] else []
+        found.append(_digest(frame.numbers, frame.positions, frame.pbc, cell, *others))
     return torch.tensor(found, dtype=torch.int64)
 
 
-def _digest(*values: Tensor | Sequence[bool] | float | None) -> int:
+def _digest(*values: Tensor | Sequence[float] | float | None) -> int:
     """Return a digest of numbers in float64; None stands for a missing one."""
     none = torch.empty(0, dtype=torch.float64)
     return digest(
@@ -543,29 +565,3 @@ def by_head(frames: AtomicFrames, heads: Sequence[str], head: str) -> dict[str, 
     own = heads_of(frames, heads, head)
     chosen = {each: [k for k, one in enumerate(own) if one == each] for each in heads}
     return {each: frames.select(some) for each, some in chosen.items() if some}
-
-
-def check_levels(data: PotentialData) -> None:
-    """Raise for frames of several levels of theory, which a run without heads would mix."""
-    old = () if data.replay is None else (data.replay.train, data.replay.validation)
-    sets = (data.train, data.validation, *old)
-    found = sorted({str(f.info["head"]) for frames in sets for f in frames if "head" in f.info})
-    if len(found) > 1:
-        raise ValueError(
-            f"{data.split.name}: frames have the heads {', '.join(found):.200}; name them with "
-            "--heads, or leave frames of one"
-        )
-
-
-def check_species(
-    frames: AtomicFrames,
-    species: Sequence[int],  # supported atomic numbers
-    names: str,  # symbols of the species, for the message
-) -> None:
-    """Raise for the first frame with an element that the potential does not support."""
-    for k, frame in enumerate(frames):
-        unknown = " ".join(map(symbol, sorted(set(frame.numbers.tolist()) - set(species))))
-        if unknown:
-            raise ValueError(
-                f"{place_of(frames, k)} has {unknown}, and the potential knows {names} alone"
-            )

@@ -96,7 +96,7 @@ def _mean(errors: Tensor, known: Tensor, number: Tensor, square: bool = False) -
 _ATOMIC: Final[Mapping[str, tuple[str | int, ...]]] = {
     "numbers": ("atoms",), "positions": ("atoms", 3), "cell": ("systems", 3, 3),
     "pbc": ("systems", 3), "edge_index": (2, "edges"), "shifts": ("edges", 3),
-    "batch": ("atoms",), "ptr": ("systems + 1",),
+    "batch": ("atoms",), "ptr": ("systems + 1",), "charge": ("systems",), "spin": ("systems",),
 }  # fmt: skip
 _ORDERS: Final[Mapping[str, tuple[str | int, ...]]] = {
     "order": ("edges",), "source": ("edges",), "target": ("edges",), "ptr": ("atoms + 1",),
@@ -149,7 +149,7 @@ class CompiledObjective(Objective):
             model.embedding.weight.dtype,
             atoms.positions.dtype,
             atoms.positions.device,
-            atoms.cell is None,
+            tuple(name for name in _ATOMIC if getattr(atoms, name) is None),
             atoms.edges.is_sorted,
             atoms.cutoff,
         )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from equigeo._core.checks import USUAL_STATE, state_of
 from equigeo.datasets import AtomicFrames
-from equigeo.datasets.atoms.frames import symbol
+from equigeo.datasets.atoms.frames import place_of, symbol
 from equigeo.nn.module import evaluating
-from equigeo.potentials import MessagePassingPotential, fit_references
-from equigeo.potentials.tuning import species_tables
+from equigeo.potentials import MessagePassingPotential, PotentialConfig, fit_references
+from equigeo.potentials.tuning import Heads, add_low_rank, freeze, species_tables, with_species
 from equigeo.tasks.potential.data import (
     SIZES,
     AtomicSource,
@@ -22,7 +25,7 @@ from equigeo.tasks.potential.data import (
     by_head,
 )
 from equigeo.tasks.potential.errors import measure_errors
-from equigeo.training.process import seed_sequence
+from equigeo.training.process import enter_stream, seed_sequence
 
 
 def set_references(
@@ -159,16 +162,123 @@ def data_by_head(
 
 def check_learned(
     model: MessagePassingPotential,
-    known: Sequence[int],  # elements of the initial weights
+    first: PotentialConfig,  # of the initial weights
 ) -> None:
-    """Raise if elements are new and their weights are not trained."""
-    new = " ".join(symbol(z) for z in model.config.species if z not in known)
+    """Raise if elements, charges or spins are new and their weights are not trained."""
+    new = " ".join(symbol(z) for z in model.config.species if z not in first.species)
     learned = {name for name, weight in model.named_parameters() if weight.requires_grad}
     if new and not {*species_tables(model)} - {"e0", "scale"} <= learned:
         raise ValueError(
             f"the initial weights do not know {new}, whose own weights must be trained; leave out "
             "--lora and --freeze, except --freeze radial"
         )
+    for name in model.states:
+        added = getattr(model.config, f"{name}s") != getattr(first, f"{name}s")
+        if added and not any(weight.startswith(f"states.{name}.") for weight in learned):
+            raise ValueError(f"the initial weights do not know each {name}: leave out --freeze")
+
+
+def begin(
+    config: PotentialRunConfig,
+    data: PotentialData,
+    source: AtomicSource,  # of the training frames
+    model: Any,  # to train, or None
+    first: Any,  # trained potential to start from, or None
+) -> tuple[Any, AtomicSource]:
+    """Return the potential of a run, and the source with the frames that it has learned."""
+    enter_stream(config.seed, "model")
+    sets = [data.split.train, *([] if data.replay is None else [data.replay.split.train])]
+    states = states_to_learn(config, *sets)
+    for name, values in states.items():
+        is_known = first is not None and name in first.model.states
+        if values == [USUAL_STATE[name]] and not is_known:
+            raise ValueError(
+                f"{data.train.name}: all frames have the {name} {values[0]}; leave {name} out of "
+                "--inputs"
+            )
+    if first is not None:
+        species = [z for frames in sets for z in frames.species]
+        model = copy.deepcopy(with_species(first.model, species, states))  # `first` stays
+        source = replace(source, earlier=first.samples)
+    elif model is None:
+        if config.freeze or config.lora or config.replay:
+            raise ValueError(
+                "--freeze, --lora and --replay are for trained weights; add --start-from"
+            )
+        model = MessagePassingPotential(config.model(data.split.train.species, states))
+        first_part = next(iter(data_by_head(data, config).values()), data)
+        set_references(model, first_part, source.avg_neighbors)
+    if config.lora:
+        model = copy.deepcopy(model)  # a given one keeps its form
+    freeze(model, config.freeze)
+    if config.lora:
+        add_low_rank(model, config.lora)
+    if first is not None:
+        check_learned(model, first.model.config)
+    return _with_references(config, data, source, model, first), source
+
+
+def _with_references(
+    config: PotentialRunConfig,
+    data: PotentialData,
+    source: AtomicSource,
+    model: MessagePassingPotential,
+    first: Any,
+) -> nn.Module:
+    """Return the potential, with heads if there are, after setting the references of a start."""
+    known = () if first is None else first.model.config.species
+    if not config.heads:
+        if first is not None:
+            shift_references(model, known, data, source)
+        return model
+    heads, parts = Heads(model, config.heads), data_by_head(data, config)
+    for name in config.heads:
+        if first is not None and first.heads is not None and name in first.heads.names:
+            heads.take(name, first.heads[name])
+        if name not in parts:
+            if first is None:
+                raise ValueError(f"{data.train.name}: no training frame has the head {name!r:.80}")
+        elif first is None:
+            heads[name].set_references(reference_energies(parts[name]))
+        else:
+            shift_references(heads[name], known, parts[name])
+    return heads
+
+
+def check_levels(data: PotentialData) -> None:
+    """Raise for frames of several levels of theory, which a run without heads would mix."""
+    old = () if data.replay is None else (data.replay.train, data.replay.validation)
+    sets = (data.train, data.validation, *old)
+    found = sorted({str(f.info["head"]) for frames in sets for f in frames if "head" in f.info})
+    if len(found) > 1:
+        raise ValueError(
+            f"{data.split.name}: frames have the heads {', '.join(found):.200}; name them with "
+            "--heads, or leave frames of one"
+        )
+
+
+def states_to_learn(config: PotentialRunConfig, *sets: AtomicFrames) -> dict[str, list[int]]:
+    """Return the values of each input that occur in frames, ascending."""
+    frames = [frame for each in sets for frame in each]
+    return {name: sorted({state_of(x.info, name) for x in frames}) for name in config.inputs}
+
+
+def check_known(frames: AtomicFrames, config: PotentialConfig) -> None:
+    """Raise for the first frame with an element, charge or spin that a potential does not know."""
+    species = " ".join(map(symbol, config.species))
+    inputs = {name: getattr(config, f"{name}s") for name in USUAL_STATE}
+    for k, frame in enumerate(frames):
+        unknown = " ".join(map(symbol, sorted({*frame.numbers.tolist()} - {*config.species})))
+        if unknown:
+            raise ValueError(
+                f"{place_of(frames, k)} has {unknown}, and the potential knows {species} alone"
+            )
+        for name, known in inputs.items():
+            if known and (value := state_of(frame.info, name)) not in known:
+                raise ValueError(
+                    f"{place_of(frames, k)} has the {name} {value}, and the potential knows "
+                    f"{', '.join(map(str, known))} alone"
+                )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

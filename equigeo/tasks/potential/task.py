@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any, Final, get_args
 import torch
 from torch import nn
 
+from equigeo._core.checks import USUAL_STATE
 from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.extxyz import read_structures
 from equigeo.datasets.atoms.frames import symbol
@@ -21,7 +21,7 @@ from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.nn.module import evaluating
 from equigeo.potentials import LastLayerUncertainty, MessagePassingPotential
 from equigeo.potentials.config import NodeName, ProductName
-from equigeo.potentials.tuning import Heads, add_low_rank, freeze, potential_of, with_species
+from equigeo.potentials.tuning import Heads, potential_of
 from equigeo.tasks.common.arguments import Argument, natural, number, positive, words
 from equigeo.tasks.potential.data import (
     _MANY,
@@ -32,8 +32,6 @@ from equigeo.tasks.potential.data import (
     PotentialData,
     PotentialRunConfig,
     by_head,
-    check_levels,
-    check_species,
     every_frame,
     frame_digests,
     load_frames,
@@ -53,13 +51,11 @@ from equigeo.tasks.potential.errors import (
 from equigeo.tasks.potential.objective import CompiledObjective, EnergyForcesStress
 from equigeo.tasks.potential.start import (
     ReplayingSource,
-    check_learned,
+    begin,
+    check_known,
+    check_levels,
     check_sizes,
-    data_by_head,
-    reference_energies,
     reference_source,
-    set_references,
-    shift_references,
 )
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
@@ -72,7 +68,6 @@ from equigeo.tasks.task import (
 )
 from equigeo.training.config import RunConfig
 from equigeo.training.objective import FitPlan, Objective
-from equigeo.training.process import enter_stream
 from equigeo.training.trained_model import TrainedModel
 
 
@@ -138,9 +133,9 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
     def errors(self, frames: AtomicFrames) -> FrameErrors:
         """Compute energies, forces and, for periodic frames, stresses, with the labels.
 
-        Raises ``ValueError`` for elements that the potential does not support.
+        Raises ``ValueError`` for elements, charges and spins that the potential does not support.
         """
-        check_species(frames, self.model.config.species, self.species)
+        check_known(frames, self.model.config)
         heads, config = self.heads, self.config
         names, head = ((), "") if heads is None else (heads.names, config.head)
         cutoff = self.model.config.cutoff
@@ -282,65 +277,6 @@ def _first(config: PotentialRunConfig) -> TrainedPotential | None:
     return first
 
 
-def _begin(
-    config: PotentialRunConfig,
-    data: PotentialData,
-    source: AtomicSource,  # of the training frames
-    model: Any,  # to train, or None
-) -> tuple[Any, AtomicSource]:
-    """Return the potential of a run, and the source with the frames that it has learned."""
-    first = None if model is not None else _first(config)
-    enter_stream(config.seed, "model")
-    species, old = data.split.train.species, data.replay
-    if first is not None:
-        more = () if old is None else old.split.train.species
-        model = copy.deepcopy(with_species(first.model, (*species, *more)))  # `first` stays
-        source = replace(source, earlier=first.samples)
-    elif model is None:
-        if config.freeze or config.lora or config.replay:
-            raise ValueError(
-                "--freeze, --lora and --replay are for trained weights; add --start-from"
-            )
-        model = MessagePassingPotential(config.model(species))
-        first_part = next(iter(data_by_head(data, config).values()), data)
-        set_references(model, first_part, source.avg_neighbors)
-    if config.lora:
-        model = copy.deepcopy(model)  # a given one keeps its form
-    freeze(model, config.freeze)
-    if config.lora:
-        add_low_rank(model, config.lora)
-    if first is not None:
-        check_learned(model, first.model.config.species)
-    return _with_references(config, data, source, model, first), source
-
-
-def _with_references(
-    config: PotentialRunConfig,
-    data: PotentialData,
-    source: AtomicSource,
-    model: MessagePassingPotential,
-    first: TrainedPotential | None,
-) -> nn.Module:
-    """Return the potential, with heads if there are, after setting the references of a start."""
-    known = () if first is None else first.model.config.species
-    if not config.heads:
-        if first is not None:
-            shift_references(model, known, data, source)
-        return model
-    heads, parts = Heads(model, config.heads), data_by_head(data, config)
-    for name in config.heads:
-        if first is not None and first.heads is not None and name in first.heads.names:
-            heads.take(name, first.heads[name])
-        if name not in parts:
-            if first is None:
-                raise ValueError(f"{data.train.name}: no training frame has the head {name!r:.80}")
-        elif first is None:
-            heads[name].set_references(reference_energies(parts[name]))
-        else:
-            shift_references(heads[name], known, parts[name])
-    return heads
-
-
 _DATA = "DIR|FILE"
 _KEYS = (
     *(
@@ -420,6 +356,12 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         ),
         Argument("--layers", "rounds of messages", positive, metavar="N", unit="rounds"),
         Argument("--correlation", "highest power of sums", positive, metavar="N", unit="power"),
+        Argument(
+            "--inputs",
+            "entries of frames that energies depend on: charge, spin (default: none)",
+            words,
+            metavar="NAME,...",
+        ),
         Argument("--zbl", "add the repulsion of nuclei at short distances", constant=True),
     )
     predict_arguments = (
@@ -484,6 +426,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
                 first = TrainedPotential.load(given["start_from"]).model.config
                 rate = POTENTIAL_PRESETS["default"].recipe.learning_rate * _TUNED
                 sizes = {name: getattr(first, name) for name in SIZES}
+                sizes["inputs"] = [name for name in USUAL_STATE if getattr(first, f"{name}s")]
                 # sizes of a file are checked as those of options
                 given = ({} if file else {**sizes, "learning_rate": rate}) | given
             options = given
@@ -515,7 +458,11 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             check_levels(data)
         build = partial(AtomicSource.of_frames, cutoff=config.cutoff, heads=config.heads)
         new = build(data.train, head=config.head)
-        learned, new = _begin(config, data, new, model)
+        first = None if model is not None else _first(config)
+        learned, new = begin(config, data, new, model, first)
+        if isinstance(learned, (Heads, MessagePassingPotential)):
+            for frames in (data.train, data.validation):
+                check_known(frames, learned.config)
         train = [new]
         sources = {"validation": build(data.validation, head=config.head)}
         if data.replay is not None:

@@ -1,5 +1,6 @@
 import copy
 import pickle
+from dataclasses import replace
 from functools import partial
 from typing import get_args
 
@@ -62,13 +63,17 @@ def assert_same(objective, model, batch):
             )
 
 
-@pytest.mark.parametrize("settings", tier([{}], [{}, {"layers": 2, "correlation": 2}]))
+IONS = {"charges": (0, 1)}
+
+
+@pytest.mark.parametrize("settings", tier([IONS], [{}, {**IONS, "layers": 2, "correlation": 2}]))
 def test_one_program_serves_all_batches_and_weights_of_a_model(settings, programs):
     frames = molecules(9)
     alone = AtomicFrames(tuple(frames)[:1], "one")
     model = potential(frames, **settings)
     objective = CompiledObjective(EnergyForcesStress(1.0, 100.0))
-    source = AtomicSource.of_frames(frames, CUTOFF)
+    ions = (replace(f, info={"charge": k % 2}) for k, f in enumerate(frames))
+    source = AtomicSource.of_frames(AtomicFrames(tuple(ions)) if settings else frames, CUTOFF)
     for chosen in (range(3), range(4, 9), [1, 2], [0, 0, 0, 5], [7]):
         assert_same(objective, model, source.batch(chosen))
     assert_same(objective, model, AtomicSource.of_frames(alone, CUTOFF).batch([0]))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
+from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, format_extxyz
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
 from equigeo.potentials.batch import PotentialOutput
 from equigeo.tasks.potential import (
@@ -17,13 +17,15 @@ from equigeo.tasks.potential import (
     FrameErrors,
     InteratomicPotential,
     PotentialData,
+    PotentialRunConfig,
+    TrainedPotential,
     evaluate_potential,
     load_frames,
     measure_errors,
 )
-from equigeo.tasks.potential.data import check_species
+from equigeo.tasks.potential.data import frame_digests
 from equigeo.tasks.potential.errors import describe_offset, format_predictions, potential_table
-from equigeo.tasks.potential.start import reference_energies, reference_source
+from equigeo.tasks.potential.start import check_known, reference_energies, reference_source
 from equigeo.testing import tolerance
 from equigeo.training.data import EpochBatches
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs
@@ -181,11 +183,62 @@ def test_an_isolated_atom_of_one_element_is_its_reference():
     assert reference_source(known) == "isolated atoms"
 
 
+def ions(number=12):
+    """Molecules of which every third has a charge, and every fourth a spin, with energies."""
+    frames = []
+    for k, frame in enumerate(molecules(number, seed=4)):
+        info = {"charge": -1} if k % 3 == 1 else {"spin": 3} if k % 4 == 2 else {}
+        shift = 2.0 * len({"charge"} & info.keys()) + 1.0 * len({"spin"} & info.keys())
+        frames.append(replace(frame, energy=frame.energy + shift, info=info))
+    return AtomicFrames(tuple(frames), "ions")
+
+
+def test_charges_and_spins_of_frames_are_learned(config, tmp_path):
+    frames = ions(24)
+    data = PotentialData(AtomicSplit("ions", frames), frames[:-4], frames[-4:])
+    recipe = replace(config.recipe, epochs=60, learning_rate=0.02)
+    config = replace(config, inputs=("charge", "spin"), recipe=recipe, energy_weight=100.0)
+    InteratomicPotential().train(config, tmp_path / "run", data=data)
+    again = TrainedPotential.load(tmp_path / "run" / "model.ckpt")
+    assert again.model.config.charges == (-1, 0)
+    assert again.model.config.spins == (1, 3)
+    bare = AtomicFrames(tuple(replace(f, info={}) for f in frames[-4:]))
+    assert again.errors(frames[-4:]).energy_mae < 0.5 * again.errors(bare).energy_mae
+    other, wrong = (
+        AtomicFrames((frames[0], replace(frames[1], info={"charge": x})), "other") for x in (2, "x")
+    )
+    known = "other: frame 1 has the charge 2, and the potential knows -1, 0 alone"
+    refused(known, again.errors, other)
+    refused("frame 1: charge must be an integer, got 'x'", AtomicSource.of_frames, wrong, CUTOFF)
+    usual = PotentialData(AtomicSplit("one", molecules(8)), molecules(6), molecules(2))
+    make = InteratomicPotential().plan
+    refused("all frames have the charge 0; leave charge out", make, config, usual)
+    refused("inputs must be among charge, spin, got", replace, config, inputs=("magmom",))
+    plan = make(replace(config, inputs=()), data)
+    with pytest.warns(UserWarning, match="energies do not depend on the"):
+        plan.evaluate(plan.model)
+
+
+def test_frames_that_differ_in_their_charge_are_no_repetitions(tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    ion = replace(molecules(1)[0], info={"charge": 1})
+    assert len({*frame_digests(AtomicFrames((molecules(1)[0], ion))).tolist()}) == 2
+    alone = [
+        AtomicFrame(torch.tensor([6]), torch.zeros(1, 3).double(), energy=energy,
+                    forces=torch.zeros(1, 3).double(), info={"charge": charge})
+        for charge, energy in ((0, -1000.0), (-1, -1001.0))
+    ]  # fmt: skip
+    (tmp_path / "train.xyz").write_text(format_extxyz([*molecules(6), *alone]))
+    split = load_frames(PotentialRunConfig(str(tmp_path), validation=2)).split
+    assert split.isolated == {6: -1000.0}  # of the neutral atom
+    assert len(split.train) == 7
+
+
 def test_unknown_elements_and_too_many_edges_name_the_frame(trained):
     frames = molecules(2)
     with pytest.raises(ValueError, match="chains: frame 0 has C, and the potential knows H alone"):
-        check_species(frames, (1,), "H")
-    check_species(frames, (1, 6, 8), "H C O")
+        check_known(frames, PotentialConfig((1,)))
+    check_known(frames, PotentialConfig((1, 6, 8)))
     refused("crystals: frame 0: ", AtomicSource.of_frames, crystals(1), 1e6)
     foreign = replace(frames[1], numbers=torch.tensor([6, 6, 1, 8, 7]))
     mixed = AtomicFrames((frames[0], foreign, frames[0]), "mixed")
