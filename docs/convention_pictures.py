@@ -1,4 +1,4 @@
-"""Pictures of the pages on conventions and on the price of freedom.
+"""Pictures of the pages on conventions, on the price of freedom and on invariant networks.
 
 python docs/convention_pictures.py docs/pictures
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from equigeo import mds
 from equigeo import tensor_products as tp
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -155,6 +156,29 @@ def price_of_freedom() -> Drawing:
     )  # fmt: skip
 
 
+def ties() -> Drawing:
+    """Largest change of an average over frames per step, on a path where two eigenvalues cross."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(12, 3, generator=generator, dtype=torch.float64)
+    x = x - x.mean(0)
+    whitened = x @ torch.linalg.inv(torch.linalg.cholesky(x.mT @ x)).mT
+    weights = torch.randn(3, 16, generator=generator, dtype=torch.float64)
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    for kind, name in (("joint", "one frame"), ("weighted", "weighted frames")):
+        steps, changes = curves.setdefault(name, ([], []))
+        for count in (32, 128, 512, 2048):
+            times = torch.linspace(-0.2, 0.2, count, dtype=torch.float64)
+            sizes = torch.stack([1 + times, 1 - times, 0.5 + 0 * times], -1)
+            frames = mds.frames(whitened * sizes[:, None], kind=kind)
+            mean = mds.frame_average(lambda y: torch.tanh(3 * y @ weights).amax(-2), frames)
+            steps.append(float(times[1] - times[0]))
+            changes.append(float(mean.diff(dim=0).abs().max()))
+    return plot(
+        curves, x="step", y="largest change",
+        title="Two eigenvalues cross", log_x=True, log_y=True,
+    )  # fmt: skip
+
+
 if __name__ == "__main__":
-    for draw in (basis, layouts, edges, parity, mesh_graphs, price_of_freedom):
+    for draw in (basis, layouts, edges, parity, mesh_graphs, price_of_freedom, ties):
         draw().save(Path(sys.argv[1]) / f"{draw.__name__}.svg")

@@ -79,7 +79,7 @@ for kind in ("joint", "harmonic", "weighted"):
 
 # %%
 # `joint` requires two different eigenvalues and is not exact here. `harmonic` uses angular moments to choose
-# directions in the plane, and `weighted` builds frames from pairs of points, which is exact for every cloud.
+# directions in the plane. `weighted` does so too, or uses pairs of points, and its weights are continuous.
 #
 # ## A task: six kinds of animals, in any pose
 #

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from equigeo._core.tensors import values_readable, without_autocast
 from equigeo.mds.align import SCALES, AlignedClouds, CloudRows, align
 from equigeo.mds.frame_constructions import fallback_frames, joint_signs
 from equigeo.mds.options import DEFAULT, EmbedOptions, FrameSet
-from equigeo.mds.signs import labelled_axes
+from equigeo.mds.signs import axis_stability, labelled_axes
 
 _warned: set[str] = set()
 
@@ -46,7 +46,7 @@ class MDSResult:
     null : Tensor, (..., dim), bool
         Axes without spread: zero coordinates and an arbitrary direction.
     ambiguous : Tensor, (..., dim), bool
-        Axes with a sign that rounding may change.
+        Axes with a sign that rounding may change, or less stable than ``options.stability``.
     degenerate : Tensor, (..., dim - 1), bool
         Adjacent axes that rounding may mix.
     group : {"O", "SO", None}
@@ -55,6 +55,8 @@ class MDSResult:
         Frames to average over.
     ptr : Tensor, (clouds + 1,), int64, optional
         Offsets of ragged clouds.
+    weights : Tensor, (..., points), optional
+        Weights of the points, with mask and areas; None if all are equal.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class MDSResult:
     group: str | None
     frames: FrameSet | None = None
     ptr: Tensor | None = None
+    weights: Tensor | None = None
 
     def __repr__(self) -> str:
         flagged = "" if self.y.is_meta else f", flagged={int(self.flagged.sum())}"
@@ -91,8 +94,21 @@ class MDSResult:
         return self.spread.square().clamp(max=torch.finfo(self.spread.dtype).max)
 
     @property
+    def stability(self) -> Tensor:
+        """Chances that axes keep place and sign without a random half of the points, (..., dim).
+
+        To first order in the influence of each point. An axis has lost its place if it turns by
+        more than 30 degrees; the sign is that of the skewness. About one half if the cloud is
+        symmetric under reflection of the axis; one for null axes and without a group.
+        """
+        if self.group is None:
+            return torch.ones_like(self.spread)
+        clouds = CloudRows.of(self.y.detach(), None, self.ptr, self.weights)
+        return clouds.clouds(axis_stability(clouds.points, clouds)).to(self.y.dtype)
+
+    @property
     def flagged(self) -> Tensor:
-        """Mask of clouds, (...), with embeddings that are not invariant up to rounding."""
+        """Mask of clouds, (...), with axes that are ambiguous or degenerate."""
         return self.ambiguous.any(-1) | self.degenerate.any(-1)
 
 
@@ -164,10 +180,14 @@ def embed(  # noqa: PLR0913 - all by name
             aligned, frames = joint_signs(aligned)
         if sign == "index" and group is not None:
             aligned = labelled_axes(aligned)
+        if options.stability and group is not None:
+            unstable = axis_stability(aligned.y, aligned.clouds) < options.stability
+            aligned = replace(aligned, ambiguous=aligned.ambiguous | unstable)
         if options.fallback in ("frames", "anchor") and group is not None:
             frames = fallback_frames(aligned)
-        if aligned.flagged or sign != "skew":
+        if aligned.flagged or sign != "skew" or options.stability:
             report_flagged(aligned)
+    weight = aligned.clouds.weight
     names = "centroid", "scale", "spread", "margin", "gap", "null", "ambiguous", "degenerate"
     return MDSResult(
         y=clouds.rows(aligned.y),
@@ -176,6 +196,7 @@ def embed(  # noqa: PLR0913 - all by name
         group=aligned.group,
         frames=frames,
         ptr=clouds.ptr if clouds.ragged else None,
+        weights=None if weight is None else clouds.rows(weight),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -108,12 +109,26 @@ def anchor_frames(
 
 
 def weighted_frames(aligned: AlignedClouds) -> FrameSet:
-    """Return frames spanned by points, with weights that are continuous in the points."""
+    """Return principal frames, with others where spreads tie, weighted continuously."""
     _check_dimension("weighted", aligned.dim)
-    options, tol = aligned.options, _tie_tolerance(aligned)
+    begins, mass = aligned.clouds.ptr.tolist(), aligned.clouds.weight
+    longer = aligned.spread[:, :-1]
+    ratio = aligned.spread[:, 1:] / torch.where(longer == 0, 1, longer)
+    gap = torch.where(longer == 0, 1, 1 - ratio.square())
+    # Gaps that may be rounding are none.
+    gap = gap - aligned.clouds.by_precision(1e-8, 1e-4)
+    known = (gap / aligned.options.softness).clamp(0, 1)
 
-    def span(_: int, y: Tensor) -> _Found:
-        return weighted_rotations(y, str(aligned.group), options.softness, options.max_frames, tol)
+    def span(b: int, y: Tensor) -> _Found:
+        null = int(aligned.null[b].sum())
+        if not bool(y.isfinite().all()):
+            identity = torch.eye(aligned.dim, dtype=y.dtype, device=y.device)
+            return identity[None], y.new_ones(1), null, True
+        own = torch.ones_like(y[:, 0]) if mass is None else mass[begins[b] : begins[b + 1]]
+        size = y.detach().abs().amax() if y.numel() else y.new_ones(())
+        y = y / torch.where(size == 0, 1, size)
+        turns, weight, exact = weighted_turns(y, own, known[b], null, aligned)
+        return turns, weight, null, exact
 
     return _frames_of_clouds(aligned, span)
 
@@ -309,8 +324,8 @@ def harmonic_angles(
                 continue
             total, size = (factor * power).sum(), (factor * power).detach().abs().sum()
             if bool(total.detach().abs() > max(tol, m * in_plane + error) * size):
-                turns = torch.arange(m, device=y.device) * (2 * math.pi / m)
-                return total.angle() / m + turns.to(y)
+                turns = torch.arange(m).to(y) * (2 * math.pi / m)
+                return total.angle() / m + turns
     return None
 
 
@@ -370,6 +385,97 @@ def signs_across(
 def _across(first: int) -> int:
     """Return the axis of space across a plane."""
     return ({0, 1, 2} - {first, first + 1}).pop()
+
+
+# m and the power of the distance from the axis, for the angular moments that direct a plane.
+_PLANE_MOMENTS = ((1, 2), (2, 2), (3, 0), (4, 0))
+
+
+def weighted_turns(
+    y: Tensor,  # (points, dim), one cloud in principal axes, of size one
+    mass: Tensor,  # (points,)
+    known: Tensor,  # (dim - 1,), share of frames that may depend on the difference of two axes
+    null: int,  # number of axes without spread
+    aligned: AlignedClouds,  # group and options
+) -> tuple[Tensor, Tensor, bool]:  # (frames, dim, dim), (frames,), exactness
+    """Return frames with weights that vanish wherever the frame is not continuous."""
+    # Principal axes are weighted by the gaps on both sides. The rest goes to frames with one axis
+    # across the plane of two equal ones, directed by an angular moment, and what has neither a gap
+    # nor a moment to frames spanned by points.
+    options, group, dim = aligned.options, str(aligned.group), y.shape[1]
+    signed = partial(_softly_signed, y, mass, null, group, options.softness)
+    share = known.prod()
+    found = []
+    if bool(share.detach() > 0):
+        identity = torch.eye(dim, dtype=y.dtype, device=y.device)
+        found.append(signed(identity[None], share[None], None))
+    left = (1 - known).prod() if dim > 2 else torch.zeros_like(share)
+    for first in range(dim - 1):
+        others = torch.cat([known[:first], known[first + 1 :]]).prod()
+        share = (1 - known[first]) * others
+        if bool(share.detach() > 0):
+            turns, weight, rest = _directed_planes(y, mass, first, options.softness)
+            found.append(signed(turns, share * weight, first))
+            left = left + share * rest
+    exact = True
+    if bool(left.detach() > 0):
+        limits = options.softness, options.max_frames, _tie_tolerance(aligned)
+        turns, weight, _, exact = weighted_rotations(y, group, *limits)
+        found.append((turns, left * weight))
+    return torch.cat([t for t, _ in found]), torch.cat([w for _, w in found]), exact
+
+
+def _directed_planes(
+    y: Tensor, mass: Tensor, first: int, softness: float
+) -> tuple[Tensor, Tensor, Tensor]:  # (turns, dim, dim), (turns,), ()
+    """Return turns to the strongest angular moments in a plane, weights, and the rest to one."""
+    z = torch.complex(y[:, first], y[:, first + 1])
+    square = y[:, first : first + 2].square().sum(-1)
+    moments = []
+    for m, power in _PLANE_MOMENTS:
+        size = (mass * square ** ((m + power) / 2)).sum()
+        moments.append((mass * square ** (power / 2) * z**m).sum() / size)
+    strength = torch.stack(moments).abs()
+    largest = strength.amax()
+    # Moments below half of the strongest have no weight; below a tenth of softness none suffices.
+    weight = (strength - largest / 2).clamp_min(0)
+    settled = (10 * largest / softness).clamp(max=1)
+    weight = settled * weight / torch.where(largest == 0, 1, weight.sum())
+    turns, shares = [y.new_zeros(0, y.shape[1], y.shape[1])], [y.new_zeros(0)]
+    for (m, _), moment, part in zip(_PLANE_MOMENTS, moments, weight, strict=True):
+        if bool(part.detach() > 0):
+            angles = moment.angle() / m + torch.arange(m).to(y) * (2 * math.pi / m)
+            turns.append(plane_rotations(angles, first, [1.0] * (y.shape[1] - 2), "SO"))
+            shares.append((part / m).expand(m))
+    return torch.cat(turns), torch.cat(shares), 1 - settled
+
+
+def _softly_signed(
+    y: Tensor,
+    mass: Tensor,
+    null: int,
+    group: str,
+    softness: float,
+    turns: Tensor,  # (turns, dim, dim), right-handed
+    weight: Tensor,  # (turns,)
+    given: int | None,  # axis whose sign is not to change
+) -> tuple[Tensor, Tensor]:  # (frames, dim, dim), (frames,)
+    """Return frames for all signs of the axes of turns, weighted by skewness; none without."""
+    dim, table = y.shape[1], sign_table(y.shape[1], y)
+    cubes = (y @ turns) ** 3 * mass[:, None]
+    total = cubes.abs().sum(1)
+    slope = (cubes.sum(1) / torch.where(total == 0, 1, total) / softness).clamp(-1, 1)
+    factor = (1 + table[:, None, :] * slope) / 2  # (signs, turns, dim)
+    fixed = torch.arange(dim, device=y.device) >= dim - null
+    if given is not None:
+        fixed[given] = True
+    factor = torch.where(fixed, (table[:, None, :] > 0).to(y.dtype), factor)
+    if group == "SO":  # the last axis makes frames right-handed
+        right = (table.prod(-1) > 0).to(y.dtype)[:, None, None]
+        factor = torch.cat([factor[..., :-1], right.expand(-1, len(turns), 1)], -1)
+    weight = factor.prod(-1) * weight
+    used = weight.detach() > 0
+    return (turns * table[:, None, None, :])[used], weight[used]
 
 
 def weighted_rotations(

@@ -59,10 +59,12 @@ def frames(  # noqa: PLR0913 - all by name
           dimensions.
         * ``anchor``: frames spanned by the outermost points. Exact for every cloud with at most
           ``options.max_frames`` frames; discontinuous; at most 3 dimensions.
-        * ``weighted``: frames spanned by the pairs of points with the largest areas, within
-          ``options.softness`` of the largest, with weights that increase with the area. Exact and
-          continuous for every cloud that is not on a line, unless more than ``options.max_frames``
-          frames tie for the largest area; at most 3 dimensions.
+        * ``weighted``: as ``soft`` where eigenvalues differ, a single frame for most clouds without
+          symmetry. Where two nearly coincide, the share of principal axes falls to zero, and frames
+          directed by angular moments, up to four per sign, take over; where no moment or gap is
+          left, frames spanned by the pairs of points with the largest areas do, with weights that
+          increase with the area. Exact and continuous for every cloud, unless it has such a tie and
+          more than ``options.max_frames`` frames tie for the largest area; at most 3 dimensions.
     group : {"O", "SO"}
         Whether frames may be left-handed.
 

@@ -168,7 +168,30 @@ class Invariant(nn.Module):
             return _lifted(answer, found, seen, self._rep_lifted)
         if isinstance(found, MDSResult):
             return answer(found.y, *seen)
+        given = (*arguments, *seen, *keywords.values())
+        if found.weight.ndim == 2 and found.ptr is None and all(v is None for v in given):
+            return self._average_of_used(answer, found)
         return frame_average(answer, found, *seen, reduce=self.options.reduce)
+
+    def _average_of_used(self, answer: Callable[..., Tensor], found: FrameSet) -> Tensor:
+        """Average over frames with one pass per cloud and frame in use."""
+        used = found.weight.detach() > 0
+        clouds = used.shape[1]
+        if self.options.reduce != "mean" or bool(used.all()):
+            return frame_average(answer, found, reduce=self.options.reduce)
+        frame, cloud = used.nonzero(as_tuple=True)
+        y = found.y[frame, cloud]
+        # In training all at once, as batch normalization raises for a single cloud.
+        parts = [answer(part) for part in (y.split(len(y) if self.training else clouds))]
+        values = torch.cat(parts)
+        if len(values) != len(y):
+            raise ValueError(
+                f"values must begin with the batch axes ({clouds},), "
+                f"got shape {tuple(parts[0].shape)}"
+            )
+        weight = found.weight[frame, cloud].to(values.dtype)
+        terms = weight.view(-1, *[1] * (values.ndim - 1)) * values
+        return values.new_zeros(clouds, *values.shape[1:]).index_add(0, cloud, terms)
 
     def _components(
         self, arguments: tuple[Any, ...], found: FrameSet | MDSResult

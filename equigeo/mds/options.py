@@ -39,12 +39,19 @@ class EmbedOptions:
         the result, for :func:`equigeo.mds.frame_average`.
     nan_policy : {"raise", "propagate"}
         Whether clouds that are not finite raise, or become NaN.
+    robust : bool
+        Whether to weight points by the area around them, which averages out differences in density.
+        Copies of a point share its weight and outliers have a thousandth of it. Meant for surfaces
+        of more than a hundred points; constant in gradients, not for compiled programs.
+    stability : float
+        Axes of an embedding below this :attr:`MDSResult.stability` are ambiguous; zero for none.
     softness : float
-        Margin from which a soft frame has one sign only; share of the largest area within which
-        weighted frames count, at most 0.9.
+        Margin from which soft and weighted frames have one sign only; gap between eigenvalues,
+        relative to the larger one, from which weighted frames are principal axes; share of the
+        largest area within which frames spanned by points count, at most 0.9.
     max_frames : int
-        Largest number of frames per cloud. Anchor frames beyond it are thinned out and no longer
-        exact; weighted frames remain exact unless more areas tie.
+        Largest number of frames per cloud that points span. Anchor frames beyond it are thinned out
+        and no longer exact; weighted frames remain exact unless more areas tie.
     training_kind : str, optional
         ``kind`` of an :class:`Invariant` in training mode; by default the same.
     training_sample : bool
@@ -66,6 +73,8 @@ class EmbedOptions:
     grad: Literal["exact", "detach"] = "exact"
     fallback: Literal["warn", "error", "frames", "anchor", "ignore"] = "warn"
     nan_policy: Literal["raise", "propagate"] = "raise"
+    robust: bool = False
+    stability: float = 0.0
     softness: float = 0.1
     max_frames: int = 256
     training_kind: FrameKind | None = None
@@ -79,7 +88,7 @@ class EmbedOptions:
             value, choices = getattr(self, name), get_args(options_of(hints[name])[0])
             if isinstance(value, str) and value not in choices:
                 raise ValueError(f"{name} must be one of {choices}, got {value!r}")
-        for name in ("null_tol", "gap_tol", "sign_tol"):
+        for name in ("null_tol", "gap_tol", "sign_tol", "stability"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must not be negative, got {value}")

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 import torch
 from torch import Tensor
 
-from equigeo.mds.align import AlignedClouds, odd_margins, power_margin
+from equigeo.mds.align import AlignedClouds, CloudRows, odd_margins, power_margin
 from equigeo.ops import SignRule
 from equigeo.ops.geometry.axis_flags import coordinate_errors, dependent_axis
 
@@ -133,6 +133,54 @@ def soft_weights(
         constant = constant | dependent_axis(aligned.margin, aligned.null, SignRule.LAST)
     weight = torch.where(constant, 1, factor).prod(-1)
     return weight * allowed_signs(aligned)
+
+
+def axis_stability(
+    y: Tensor,  # (rows, dim), in principal axes
+    clouds: CloudRows,
+) -> Tensor:  # (clouds, dim), float64
+    """Return probabilities that axes keep place and sign if half of the points are dropped."""
+    # Without a random half of the points, each of the others counts twice: a mean over the points
+    # has the variance sum_i p_i^2 f_i^2, where p_i f_i is the influence of point i and p_i its
+    # weight, to first order also through the centroid and the turn of the axes.
+    unit = clouds.spread_out(clouds.add_up(y.square().double()).sum(-1, keepdim=True).sqrt())
+    y = y.detach().double() / torch.where(unit == 0, 1, unit)
+    part = torch.ones_like(y[:, 0]) if clouds.weight is None else clouds.weight.double()
+    part = part / clouds.spread_out(torch.where(clouds.total == 0, 1, clouds.total))
+
+    def mean(values: Tensor) -> Tensor:
+        return clouds.add_up(part[:, None] * values)
+
+    def deviation(influence: Tensor) -> Tensor:
+        return clouds.add_up((part[:, None] * influence).square()).sqrt()
+
+    def chance(value: Tensor, error: Tensor) -> Tensor:
+        """Return probabilities of values with normal errors to become negative."""
+        sure = error == 0
+        return torch.where(sure, 0, torch.special.ndtr(-value / torch.where(sure, 1, error)))
+
+    square, cube = mean(y.square()), mean(y**3)
+    doubt = []
+    for k in range(y.shape[1]):
+        own = y[:, k : k + 1]
+        influence = own**3 - clouds.spread_out(cube[:, k : k + 1])
+        influence = influence - 3 * clouds.spread_out(square[:, k : k + 1]) * own
+        lost = torch.zeros_like(cube[:, :1])
+        for j in (j for j in range(y.shape[1]) if j != k):
+            other = y[:, j : j + 1]
+            gap = square[:, k : k + 1] - square[:, j : j + 1]
+            inverse = torch.where(gap == 0, 0, 1 / torch.where(gap == 0, 1, gap))
+            slope = 3 * mean(own.square() * other) * inverse
+            influence = influence + clouds.spread_out(slope) * own * other
+            # Axes turn by 30 degrees where a moment off the diagonal is this part of the gap.
+            change = own.square() - other.square() - clouds.spread_out(gap)
+            for side in (2 / 3**0.5, -2 / 3**0.5):
+                error = deviation(clouds.spread_out(gap.sign()) * change + side * own * other)
+                lost = lost + chance(gap.abs(), error)
+        null = square[:, k : k + 1] == 0
+        flips = chance(cube[:, k : k + 1].abs(), deviation(influence))
+        doubt.append(torch.where(null, 0, lost + flips))
+    return (1 - torch.cat(doubt, -1)).clamp(min=0)
 
 
 def labelled_axes(

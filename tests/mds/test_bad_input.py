@@ -143,7 +143,7 @@ def test_shapes_and_choices():
         refused(f"{name} must be one of", mds.embed, x, **{name: "nothing"})
     for name in ("grad", "fallback", "nan_policy"):
         refused(f"{name} must be one of", mds.EmbedOptions, **{name: "nothing"})
-    for name in ("null_tol", "gap_tol", "sign_tol"):
+    for name in ("null_tol", "gap_tol", "sign_tol", "stability"):
         refused(f"{name} must not be negative", mds.EmbedOptions, **{name: -1.0})
     refused("must be positive", mds.EmbedOptions, max_frames=0)
     refused("kind must be one of", mds.frames, x, kind="nothing")

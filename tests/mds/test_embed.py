@@ -458,3 +458,93 @@ def test_frames_pass_gradients_on(kind):
         return mds.frame_average(lambda y: (y + 0.2).pow(3).sum(-2), found)
 
     assert torch.autograd.gradcheck(average, [generic(8).requires_grad_()], fast_mode=True)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_stability_is_the_share_of_halves_that_keep_an_axis(weighted):
+    g = generator(1)
+    x = torch.randn(400, 3, generator=g, dtype=torch.float64) @ torch.diag(
+        torch.tensor([1.0, 0.85, 0.5], dtype=torch.float64)
+    )
+    x = x + 0.05 * x.square()
+    mass = torch.rand(400, generator=g, dtype=torch.float64) + 0.5 if weighted else None
+    result = mds.embed(x, weights=mass, options=QUIET)
+    halves = torch.rand(2000, 400, generator=g).argsort(1)[:, :200]
+    part = mds.embed(x[halves], weights=None if mass is None else mass[halves], options=QUIET)
+    kept = ((result.frame * part.frame).sum(-2) > 3**0.5 / 2).double().mean(0)
+    # First order in the influence of points: of 400, a twentieth.
+    assert_close(result.stability, kept, rtol=0, atol=0.06)
+    assert float(kept.min()) < 0.95
+
+
+def test_stability_belongs_to_the_cloud():
+    x = torch.stack([generic(60), generic(60, seed=4)])
+    want = mds.embed(x).stability
+    moved = mds.embed(3 * x @ motions(1)[0].mT - 2, scale="rms")
+    assert_close(moved.stability, want, **EXACT)
+    ragged = mds.embed(x.flatten(0, 1), ptr=torch.tensor([0, 60, 120]))
+    assert_close(ragged.stability, want, **EXACT)
+    assert float(mds.embed(mirror(), options=QUIET).stability.min()) <= 0.5 + EXACT["atol"]
+    flat = mds.embed(PLANAR).stability
+    assert flat[2] == 1
+    assert mds.embed(x, group=None).stability.eq(1).all()
+
+
+def test_axes_below_the_wanted_stability_are_flagged():
+    x = torch.stack([generic(200), generic(200, seed=2), mirror().repeat(12, 1)[:200]])
+    stable = mds.embed(x, options=QUIET).stability
+    bound = float(stable[:2].amin()) - 0.01
+    options = mds.EmbedOptions(stability=bound, fallback="frames")
+    result = mds.embed(x, options=options)
+    assert result.flagged.tolist() == (stable < bound).any(-1).tolist() == [False, False, True]
+    assert (result.frames.weight > 0).sum(0).tolist() == [1, 1, 8]
+    with pytest.raises(ValueError, match="1 of 3 clouds"):
+        mds.embed(x, options=mds.EmbedOptions(stability=bound, fallback="error"))
+
+
+def sheet(seed=0):
+    """Points of a skew piece of a plane, bent, and which of them are in its first half."""
+    u = torch.rand(600, 2, generator=generator(seed), dtype=torch.float64)
+    u = u[u[:, 1] < 1 - 0.7 * u[:, 0]]
+    bent = torch.stack([2 * u[:, 0], u[:, 1], 0.4 * u[:, 0] ** 2 + 0.2 * u[:, 1]], -1)
+    return bent, u[:, 0] < 0.4
+
+
+ROBUST = mds.EmbedOptions(robust=True, fallback="ignore")
+
+
+def test_robust_embeddings_ignore_copies_and_outliers():
+    x, _ = sheet()
+    want = mds.embed(x, options=ROBUST)
+    copies = torch.cat([x, x[:50], x[:20]])
+    outliers = torch.cat([x, x.mean(0) + 4 * motions(2, seed=9)[:, 0]])
+    for moved, far in ((copies, 1e-9), (outliers, 0.02)):  # exact, a thousandth of the weight
+        robust, plain = (mds.embed(moved, options=options) for options in (ROBUST, QUIET))
+        assert_close(robust.frame, want.frame, rtol=0, atol=far)
+        assert_close(robust.centroid, want.centroid, rtol=0, atol=far)
+        assert (plain.centroid - mds.embed(x).centroid).norm() > 0.01
+    assert robust.weights[-2:].max() < 0.01 * robust.weights[:-2].min()
+    assert_close(mds.embed(turned(x), options=ROBUST).y, want.y, **EXACT)
+    ragged = mds.embed(torch.cat([x, copies]), ptr=torch.tensor([0, len(x), 2 * len(x) + 70]),
+                       options=ROBUST)  # fmt: skip
+    assert_close(ragged.frame, want.frame.expand(2, 3, 3), rtol=0, atol=1e-9)  # as copies above
+    padded = torch.cat([x, torch.full((5, 3), torch.nan)])
+    there = torch.arange(len(padded)) < len(x)
+    assert_close(mds.embed(padded, mask=there, options=ROBUST).y[there], want.y, **EXACT)
+
+
+def test_robust_embeddings_correct_the_density():
+    x, first = sheet(1)
+    thin = x[first | (torch.rand(len(x), generator=generator(2)) < 0.5)]
+    errors = []
+    for options in (ROBUST, QUIET):
+        whole, part = (mds.embed(y, options=options) for y in (x, thin))
+        errors.append(float((whole.centroid - part.centroid).norm()))
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_robust_weights_are_not_for_recorded_programs():
+    with pytest.raises(NotImplementedError, match="use robust=False"):
+        torch.func.vmap(lambda x: mds.embed(x, options=ROBUST).y)(torch.rand(2, 60, 3))
+    assert mds.embed(torch.zeros(0, 4, 3), options=ROBUST).y.shape == (0, 4, 3)
+    assert mds.embed(torch.zeros(2, 4, 3), options=ROBUST).weights.isfinite().all()

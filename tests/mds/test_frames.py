@@ -4,6 +4,8 @@ from itertools import product
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from equigeo import mds
@@ -163,18 +165,60 @@ def test_weighted_frames_alone_are_continuous_where_eigenvalues_cross(kind, grou
     assert jump < 1e-6 if kind == "weighted" else jump > 1e-3
 
 
-@pytest.mark.full
-def test_weighted_frames_come_and_go_with_weight_zero():
-    start, end = generic(10), generic(10, seed=3)
-    times = torch.linspace(0, 1, 2000, dtype=torch.float64)
-    fn, clouds = network(), [start.lerp(end, t) for t in times]
-    found = [mds.frames(cloud, kind="weighted", group="SO") for cloud in clouds]
-    seen = torch.stack([mds.frame_average(fn, frames) for frames in found])
-    assert len({len(frames) for frames in found}) > 3
-    # Steepest is the weight of a pair that enters: a twentieth of the whole in fifty steps.
-    assert float(seen.diff(dim=0).abs().max()) < 0.02
-    hard = torch.stack([mds.frame_average(fn, mds.frames(c, kind="anchor")) for c in clouds])
-    assert float(hard.diff(dim=0).abs().max()) > 0.1
+def through_a_tie(name, steps):
+    """Clouds on a path where the sign of an axis or the order of axes is undecided."""
+    if name == "sign":
+        return torch.stack(list(path_of_clouds(steps)))
+    x = generic(12)
+    x = x - x.mean(0)
+    round_ = x @ torch.linalg.inv(torch.linalg.cholesky(x.mT @ x / len(x))).mT
+    size = torch.tensor([1.0, 1.0, 0.4 if name == "two axes" else 1.0], dtype=torch.float64)
+    stretch = torch.tensor([[1.0, 0.3, 0.0], [0.3, -1.0, 0.0], [0.0, 0.0, 0.5]]).double()
+    times = torch.linspace(-0.3, 0.3, steps, dtype=torch.float64)
+    return torch.stack([round_ @ (torch.diag(size) + t * stretch) for t in times])
+
+
+@pytest.mark.parametrize("name", ["sign", "two axes", "three axes"])
+@every_group
+def test_weighted_averages_change_by_the_step_on_paths_through_a_tie(name, group):
+    jumps = {"weighted": [], "joint": []}
+    for steps in (150, 600):
+        clouds = through_a_tie(name, steps)
+        for kind, largest in jumps.items():
+            found = mds.frames(clouds, kind=kind, group=group, options=QUIET)
+            assert len(found) <= 88 + QUIET.max_frames  # principal, directed and spanned ones
+            seen = mds.frame_average(network(), found)
+            largest.append(float(seen.diff(dim=0).abs().max()))
+    long, short = jumps["weighted"]
+    assert short < 0.4 * long  # a quarter of the step
+    assert short < 0.05
+    assert jumps["joint"][1] > 0.8 * jumps["joint"][0] > 0.02
+
+
+@given(seed=st.integers(0, 10**6), name=st.sampled_from([*SOLIDS, "box", "mirror"]))
+@settings(max_examples=FULL * 80 + 20, deadline=None)
+def test_weighted_averages_change_little_near_symmetric_clouds(seed, name):
+    x = (SIMPLE | SOLIDS)[name]
+    step = torch.randn(x.shape, generator=generator(seed), dtype=torch.float64)
+    moved, half = x + 2e-6 * step, x + 1e-6 * step
+    seen = [mds.frame_average(network(), mds.frames(y, kind="weighted")) for y in (x, half, moved)]
+    # Slopes of the network and of weights: the inverse of softness, and of the angle to turn.
+    assert float((seen[1] - seen[0]).abs().max()) < 1e-6 * 500
+    assert float((seen[2] - seen[1]).abs().max()) < 1e-6 * 500
+
+
+@pytest.mark.parametrize("name", [*SOLIDS, "box", "planar", "line", "pair"])
+def test_gradients_of_weighted_averages_are_finite_at_ties(name):
+    x = (SIMPLE | SOLIDS)[name].clone().requires_grad_()
+    mds.frame_average(network(), mds.frames(x, kind="weighted")).sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["sign", "two axes", "three axes"])
+def test_gradients_of_weighted_averages_are_those_of_differences(name):
+    x = through_a_tie(name, 60)[27].requires_grad_()  # with several kinds of frames
+    average = lambda x: mds.frame_average(network(), mds.frames(x, kind="weighted"))  # noqa: E731
+    assert torch.autograd.gradcheck(average, [x], fast_mode=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

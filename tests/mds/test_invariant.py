@@ -108,6 +108,25 @@ def test_training_may_use_another_kind():
     assert "kind='frames'" in repr(model)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_frames_of_weight_zero_have_no_pass(training):
+    passes = []
+
+    class Counted(PointNet):
+        def forward(self, y):
+            passes.append(len(y))
+            return super().forward(y)
+
+    x = torch.stack([generic(8), turned(box(3, 2, 1)), generic(8, seed=4)])
+    model = mds.Invariant(Counted(), kind="weighted").train(training)
+    found = mds.frames(x, kind="weighted", scale="rms")
+    assert_close(model(x), mds.frame_average(PointNet(), found), **EXACT)
+    assert sum(passes) == int((found.weight > 0).sum()) < found.weight.numel()
+    assert max(passes) == (sum(passes) if training else 3)
+    wrong = mds.Invariant(nn.Flatten(0, 1), kind="weighted")
+    refused("must begin with the batch axes", wrong, x)
+
+
 class TurningNet(nn.Module):
     """Any function of places and components of features, one vector and a tensor per cloud."""
 
