@@ -55,13 +55,17 @@ SCRIPTS = {
         {"parameters", "errors", "history", "threads"},
     ),
     "potential_expressivity": ("--channels 4 --products gaunt", {"one channel", "all channels"}),
+    "robust_clouds": (
+        "--data {data} --draws 1 --every 2 --kinds skew weighted --steps 1",
+        {"kind", "changes", "threshold", "times"},
+    ),
     "rooflines": ("--edges 8 --rounds 1", {"machine", "op", "seconds"}),
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Return a folder with 24 small meshes and with frames of ethanol."""
+    """Return a folder with 24 small meshes, with frames of ethanol and with four clouds."""
     folder = tmp_path_factory.mktemp("data")
     meshes = [shapes.turned(shapes.lumpy(shapes.icosphere(1), seed=k % 2), k) for k in range(24)]
     np.savez(
@@ -73,6 +77,9 @@ def data(tmp_path_factory):
         label=np.arange(24) % 2,
     )
     write(folder / "rmd17", train=60)
+    points = np.random.default_rng(0).integers(0, 180, (4, 300, 3)) ** 2 // [[[1, 2, 4]]]
+    for name in ("train", "test_a"):
+        np.savez(folder / f"modelnet10_{name}.npz", points=points.astype(np.int16))
     return folder
 
 
