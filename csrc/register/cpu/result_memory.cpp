@@ -144,7 +144,7 @@ Tensor wrap(Block block, const Tensor& like, const std::vector<int64_t>& sizes) 
   void* bytes = reinterpret_cast<void*>(static_cast<intptr_t>(block.bytes));
   int32_t dtype;
   AtenTensorHandle handle;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &dtype));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &dtype));
   const AOTITorchError error = torch_from_blob(
       block.data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), 0, dtype,
       aoti_torch_device_type_cpu(), -1, &handle, aoti_torch_layout_strided(), nullptr, 0, give_back,

@@ -5,8 +5,7 @@
 namespace equigeo {
 
 Stream::Stream(const torch::stable::Tensor& tensor) : guard_(tensor.get_device_index()) {
-  STABLE_TORCH_ERROR_CODE_CHECK(
-      aoti_torch_get_current_cuda_stream(tensor.get_device_index(), &handle_));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(tensor.get_device_index(), &handle_));
 }
 
 }  // namespace equigeo
