@@ -233,6 +233,44 @@ test-cpp: $(VENV)/.torch ## run the C++ tests of the arithmetic that all kernels
 	cmake --build build/test-cpp
 	ctest --test-dir build/test-cpp --verbose | grep -E '^[0-9]+: (ok|FAIL|  )|tests passed|Failed'
 
+# Debian's packages for arm64, which need no root to be unpacked, and wheels of the same platform.
+ARM := $(CURDIR)/build/arm
+ARM_APT = apt-get -q -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User= \
+  -o Debug::NoLocking=1 -o Dir::State=$(ARM)/apt -o Dir::State::status=$(ARM)/apt/status -o Dir::Cache=$(ARM)/apt
+ARM_WHEELS := torch==2.10.0 'numpy>=2,<3' typing-extensions sympy 'mpmath<1.4' networkx jinja2 markupsafe fsspec filelock \
+  scipy pytest pluggy iniconfig packaging pygments hypothesis sortedcontainers attrs
+ARM_RUN = qemu-aarch64 -L $(ARM)/root
+$(ARM)/.done: | $(VENV)/.torch
+	@for tool in aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg; do command -v $$tool >/dev/null \
+	  || { echo "error: $$tool is needed (apt install g++-aarch64-linux-gnu qemu-user)" >&2; exit 1; }; done
+	rm -rf $(ARM)
+	mkdir -p $(ARM)/root $(ARM)/apt/lists/partial $(ARM)/apt/archives/partial
+	touch $(ARM)/apt/status
+	$(ARM_APT) update
+	$(ARM_APT) -y -d --no-install-recommends install python3 libgomp1 libstdc++6
+	for package in $(ARM)/apt/archives/*.deb; do dpkg -x $$package $(ARM)/root; done
+	$(PIP) install -q --no-deps --no-compile --target $(ARM)/site --only-binary=:all: --implementation cp \
+	  --python-version $$($(ARM_RUN) $(ARM)/root/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') \
+	  $(addprefix --platform manylinux,_2_28_aarch64 _2_27_aarch64 _2_17_aarch64 2014_aarch64) $(ARM_WHEELS)
+	@touch $@
+
+ARM_CHECK = from equigeo.ops import check_ops, kernels_info; found = check_ops(); \
+  print(kernels_info()["isa"], *found, sep="\n"); \
+  raise SystemExit(any(one.state == "failed" for one in found))
+# Rows of the op table with two orders of gradients; ARM_TESTS=tests/ops takes hours.
+ARM_TESTS ?= tests/ops/test_ops.py -k 'two_orders and float64'
+ARM_PYTHON = PYTHONPATH=$(ARM)/site:. OMP_NUM_THREADS=1 EQUIGEO_REQUIRE_KERNELS=1 \
+  EQUIGEO_KERNELS=$(ARM)/kernels $(ARM_RUN) $(ARM)/root/usr/bin/python3
+.PHONY: test-arm
+test-arm: $(ARM)/.done ## compile the CPU kernels for aarch64, run the C++ tests and every op in an emulator
+	$(CONFIGURE) -B $(ARM)/kernels -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ '-DCMAKE_CROSSCOMPILING_EMULATOR=$(subst $() ,;,$(ARM_RUN))' \
+	  -DEQUIGEO_TORCH=$(ARM)/site/torch -DEQUIGEO_CUDA=OFF -DEQUIGEO_TESTS=ON
+	cmake --build $(ARM)/kernels
+	ctest --test-dir $(ARM)/kernels -j $(JOBS)
+	$(ARM_PYTHON) -c '$(ARM_CHECK)'
+	$(ARM_PYTHON) -m pytest -q -p no:cacheprovider $(ARM_TESTS)
+
 # Python itself leaks. Who asks for all memory is told so, as without the sanitizer. Exceptions can be
 # followed only where the C++ library is loaded before the sanitizer starts.
 ASAN := detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144

@@ -155,7 +155,9 @@ def check_command(words: list[str]) -> None:
     elif program in {"python", ".venv/bin/python"}:
         assert (REPOSITORY / arguments[0]).is_file(), f"no file {arguments[0]}"
     else:
-        assert program in {"pip", "git", "cd", "export", ".venv/bin/pytest"}, f"unknown: {words}"
+        assert program in {"pip", "git", "cmake", "cd", "export", ".venv/bin/pytest"}, (
+            f"unknown: {words}"
+        )
 
 
 def test_links_between_files_lead_somewhere():

@@ -97,6 +97,10 @@ def test_a_library_of_other_schemas_is_refused_before_it_is_opened(tmp_path, loa
         ("avx2", "avx2", False),
         ("avx2,avx512", "avx2 fma", True),
         ("baseline,avx512", "fpu", True),
+        ("baseline,neon", "fpu", True),
+        ("neon", "fpu avx2 fma", False),
+        ("neon", "aarch64", True),
+        ("baseline,avx2", "aarch64", False),
         ("avx512", None, True),
     ],
 )
@@ -107,6 +111,8 @@ def test_a_library_for_another_processor_is_refused_before_it_is_opened(
     marker = MARKER.decode() + fingerprint(SCHEMAS.values()) + f"equigeo-isas:{isas}"
     library.write_bytes(marker.encode())
     known = tmp_path / "cpuinfo"
+    processor = "aarch64" if flags == "aarch64" else "x86_64"
+    monkeypatch.setattr(loading.platform, "machine", lambda: processor)
     if flags is not None:
         known.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
     monkeypatch.setattr(loading, "_CPU_INFO", known)

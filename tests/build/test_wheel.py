@@ -48,11 +48,13 @@ def run(*command: str | Path, **environment: str) -> str:
     return result.stdout + result.stderr
 
 
-def configured(python: Path, build: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def configured(
+    python: Path, build: Path, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     command = ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", f"-DPython_EXECUTABLE={python}"]
     clean = {key: value for key, value in os.environ.items() if key != "CXX"}
     return subprocess.run(
-        command, env=clean | environment, capture_output=True, text=True, check=False
+        [*command, *options], env=clean | environment, capture_output=True, text=True, check=False
     )
 
 
@@ -130,6 +132,34 @@ def test_a_pytorch_that_is_too_old_is_named(tmp_path):
     fake_torch(python, "2.9.1")
     (sentence,) = refusals(configured(python, tmp_path / "build"))
     assert "torch 2.9.1 is too old, 2.10 is needed" in sentence
+
+
+GCC_8 = {"ID_RUN": "1", "ID": "GNU", "VERSION": "8.5.0", "FORCED": "1"}
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["EQUIGEO_ISAS=avx3"], "EQUIGEO_ISAS has no instruction set avx3: name native, all, or"),
+        (
+            ["CMAKE_SYSTEM_NAME=Linux", "CMAKE_SYSTEM_PROCESSOR=aarch64"],
+            "a cross build for aarch64 needs the PyTorch of its target: unpack its wheel (pip",
+        ),
+        (["EQUIGEO_TORCH=/none"], "must be a folder with a version.py, got /none: name the folder"),
+        (
+            [f"CMAKE_CXX_COMPILER_{name}={value}" for name, value in GCC_8.items()],
+            "is too old: version 8.5.0, 9 is needed: name a newer one, such as g++ 12: CXX=g++-12",
+        ),
+    ],
+    ids=["instruction set", "cross build", "folder of PyTorch", "compiler"],
+)
+def test_an_impossible_build_is_one_sentence_with_a_remedy(tmp_path, options, message):
+    python = environment(tmp_path / "env")
+    fake_torch(python, "2.13.0")
+    options = [f"-D{option}" for option in options]
+    (sentence,) = refusals(configured(python, tmp_path / "build", *options))
+    assert message in sentence
 
 
 @needs_tools

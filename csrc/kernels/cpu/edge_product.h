@@ -41,7 +41,8 @@ struct Apply {
 
   template <int D1>
   void with() const {
-    constexpr int kW = kWidth<WidePack<T>, T>, kN = D1 <= 5 ? 2 : 1;
+    constexpr int kW = kWidth<WidePack<T>, T>;
+    constexpr int kN = kManyNarrow ? (D1 <= 5 ? 4 : 2) : D1 <= 5 ? 2 : 1;
     int64_t u = 0;
     for (; u + kN * kW <= x.stride; u += kN * kW) {
       block<D1, kN>(u);
@@ -73,7 +74,7 @@ struct Transpose {
   template <int D1>
   void with() const {
     constexpr int kW = kWidth<WidePack<T>, T>;
-    constexpr int kN = D1 <= 7 ? 2 : 1;
+    constexpr int kN = kManyNarrow ? (D1 <= 5 ? 4 : 2) : D1 <= 7 ? 2 : 1;
     int64_t u = 0;
     for (; u + kN * kW <= x.stride; u += kN * kW) {
       channels<D1, kN>(u);
@@ -103,7 +104,7 @@ struct OuterProduct {
   template <int D1>
   void with() const {
     // As many sums as registers hold: a single one would wait for itself.
-    constexpr int kSums = EQUIGEO_PACK_BYTES == 64 ? 24 : 11;
+    constexpr int kSums = kRegisters == 32 ? 24 : 11;
     constexpr int kRows = kSums / D1 > 7 ? 7 : kSums / D1 > 1 ? kSums / D1 : 1;
     int64_t k = 0;
     for (; k + kRows <= d3; k += kRows) {

@@ -7,7 +7,7 @@
 namespace equigeo {
 namespace {
 
-constexpr int kSums = EQUIGEO_PACK_BYTES >= 64 ? 16 : 8;  // registers for sums
+constexpr int kSums = kRegisters / 2;  // registers for sums
 
 // One sample in each lane. Latitudes come in pairs, mirror images in the equator, and of the values
 // along them only parts of known parity are kept, for two pairs at a time.

@@ -34,15 +34,21 @@ const Entry* entries() {
 #else
   static const bool baseline = false;
 #endif
+#ifdef EQUIGEO_HAS_NEON
+  static const bool neon = true;  // every processor of aarch64 has it
+#else
+  static const bool neon = false;
+#endif
   static const Entry table[] = {
       {Isa::kBaseline, "baseline", baseline},
       {Isa::kAvx2, "avx2", avx2},
       {Isa::kAvx512, "avx512", avx512},
+      {Isa::kNeon, "neon", neon},
   };
   return table;
 }
 
-constexpr int kEntries = 3;
+constexpr int kEntries = 4;
 
 const Entry* best() {
   const Entry* last = nullptr;

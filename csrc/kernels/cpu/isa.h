@@ -20,18 +20,24 @@ struct Kernels {
   Rows<Op<Bf16>> bf16 = nullptr;  // of ops that take it
 };
 
-enum class Isa { kBaseline, kAvx2, kAvx512 };
+enum class Isa { kBaseline, kAvx2, kAvx512, kNeon };
 
 Isa current_isa();
 
 }  // namespace equigeo
 
-// One object per instruction set defines `name_baseline`, `name_avx2` or `name_avx512`: the build
-// gives EQUIGEO_TARGET_ISA, and EQUIGEO_HAS_BASELINE and so on for each that there are objects of.
+// One object per instruction set defines `name_baseline`, `name_avx2` and so on: the build gives
+// EQUIGEO_TARGET_ISA, and EQUIGEO_HAS_BASELINE and so on for each that there are objects of.
 // EQUIGEO_SELECT_KERNELS(name) is the one in use; the others are not looked at.
 #define EQUIGEO_JOIN_(name, isa) name##_##isa
 #define EQUIGEO_JOIN(name, isa) EQUIGEO_JOIN_(name, isa)
 #define EQUIGEO_FOR_ISA(name) EQUIGEO_JOIN(name, EQUIGEO_TARGET_ISA)
+
+// On Arm there is only NEON.
+#ifdef EQUIGEO_HAS_NEON
+#define EQUIGEO_DECLARE_KERNELS(Op, name) extern const Kernels<Op> name##_neon
+#define EQUIGEO_SELECT_KERNELS(name) name##_neon
+#else
 
 #ifdef EQUIGEO_HAS_BASELINE
 #define EQUIGEO_BASELINE_KERNELS(name) name##_baseline
@@ -57,3 +63,4 @@ Isa current_isa();
   (::equigeo::current_isa() == ::equigeo::Isa::kAvx512 ? EQUIGEO_AVX512_KERNELS(name) \
    : ::equigeo::current_isa() == ::equigeo::Isa::kAvx2 ? EQUIGEO_AVX2_KERNELS(name)   \
                                                        : EQUIGEO_BASELINE_KERNELS(name))
+#endif

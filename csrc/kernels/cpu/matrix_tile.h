@@ -78,7 +78,7 @@ inline void matrix_panel(
     int64_t stride,
     T* out,
     bool add) {
-  constexpr int kR = EQUIGEO_PACK_BYTES == 64 ? 8 : 6;  // 8 x 3 of 32 registers, or 6 x 2 of 16
+  constexpr int kR = kRegisters == 32 ? 8 : 6;  // 8 x 3 of 32 registers, or 6 x 2 of 16
   int64_t r = 0;
   for (; r + kR <= count; r += kR) {
     matrix_tile<T, kR, N>(vectors.from(r), inner, matrix, stride, out + r * stride, add);
@@ -103,11 +103,11 @@ inline void multiply_matrix(
     bool add) {
   constexpr int64_t kW = kWidth<WidePack<T>, T>;
   int64_t c = 0;
-#if EQUIGEO_PACK_BYTES == 64
-  for (; stride - c == 3 * kW || stride - c > 4 * kW; c += 3 * kW) {
-    matrix_panel<T, 3>(vectors, count, inner, matrix + c, stride, out + c, add);
+  if constexpr (kRegisters == 32) {
+    for (; stride - c == 3 * kW || stride - c > 4 * kW; c += 3 * kW) {
+      matrix_panel<T, 3>(vectors, count, inner, matrix + c, stride, out + c, add);
+    }
   }
-#endif
   for (; c + 2 * kW <= stride; c += 2 * kW) {
     matrix_panel<T, 2>(vectors, count, inner, matrix + c, stride, out + c, add);
   }

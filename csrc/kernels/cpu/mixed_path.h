@@ -40,13 +40,13 @@ EQUIGEO_HOST_DEVICE void for_registers(int64_t channels, const Run& run) {
 
 // Registers of channels that fit beside D components of them.
 template <int D>
-constexpr int kMostRegisters = EQUIGEO_PACK_BYTES == 64 ? (D <= 5    ? 4
-                                                           : D <= 7  ? 3
-                                                           : D <= 11 ? 2
-                                                                     : 1)
-                                                        : (D <= 3   ? 4
-                                                           : D <= 5 ? 2
-                                                                    : 1);
+constexpr int kMostRegisters = kRegisters == 32 ? (D <= 5    ? 4
+                                                   : D <= 7  ? 3
+                                                   : D <= 11 ? 2
+                                                             : 1)
+                                                : (D <= 3   ? 4
+                                                   : D <= 5 ? 2
+                                                            : 1);
 
 // A path of one row: its couplings, its weights and the channels of its output.
 template <class T>

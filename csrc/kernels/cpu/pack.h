@@ -6,6 +6,7 @@
 namespace equigeo {
 namespace {
 
+// Sixteen bytes are SSE2 on x86-64 and NEON on Arm.
 #if defined(__AVX512F__)
 #define EQUIGEO_PACK_BYTES 64
 #elif defined(__AVX2__)
@@ -13,6 +14,14 @@ namespace {
 #else
 #define EQUIGEO_PACK_BYTES 16
 #endif
+
+// How many registers there are, which limits the sums that a loop can have.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kRegisters = 32;
+#else
+constexpr int kRegisters = 16;
+#endif
+constexpr bool kManyNarrow = kRegisters == 32 && EQUIGEO_PACK_BYTES == 16;
 
 template <class T, int Bytes>
 struct PackOf;

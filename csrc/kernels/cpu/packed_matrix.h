@@ -10,7 +10,7 @@ template <class T>
 constexpr int64_t kPanel = 2 * kWidth<WidePack<T>, T>;  // columns of a panel: two registers
 constexpr int64_t kInner = 256;  // rows of a panel that stay in the nearest cache
 // 12 x 2 of 32 registers, or 6 x 2 of 16.
-constexpr int kTileRows = EQUIGEO_PACK_BYTES == 64 ? 12 : 6;
+constexpr int kTileRows = kRegisters == 32 ? 12 : 6;
 
 // R rows, `stride` apart, times one panel.
 template <class T, int R>

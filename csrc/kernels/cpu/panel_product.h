@@ -10,7 +10,7 @@ template <class T, int R>
 EQUIGEO_HOST_DEVICE void multiply_rows(
     const T* const* rows, int64_t inner, const T* matrix, int64_t stride, T* out) {
   constexpr int64_t kW = kWidth<WidePack<T>, T>;
-  constexpr int kN = EQUIGEO_PACK_BYTES == 64 ? 3 : 2;  // 8 x 3 of 32 registers, or 4 x 2 of 16
+  constexpr int kN = kRegisters == 32 ? 3 : 2;  // 8 x 3 of 32 registers, or 4 x 2 of 16
   int64_t c = 0;
   for (; c + kN * kW <= stride; c += kN * kW) {
     matrix_tile<T, R, kN>(VectorsAt<T>{rows}, inner, matrix + c, stride, out + c, false);
@@ -24,7 +24,7 @@ EQUIGEO_HOST_DEVICE void multiply_rows(
 template <class T>
 inline void multiply_panel(
     const T* const* rows, int64_t count, int64_t inner, const T* matrix, int64_t stride, T* out) {
-  constexpr int kRows = EQUIGEO_PACK_BYTES == 64 ? 8 : 4;
+  constexpr int kRows = kRegisters == 32 ? 8 : 4;
   int64_t r = 0;
   for (; r + kRows <= count; r += kRows) {
     multiply_rows<T, kRows>(rows + r, inner, matrix, stride, out + r * stride);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import platform
 import re
 from collections.abc import Iterable
 from operator import index
@@ -28,6 +29,7 @@ MOST_MEBIBYTES = 2**43
 _FLAGS = {
     "avx2": {"avx2", "fma"},
     "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"},
+    "neon": {"asimd"},
 }
 """Names of Linux for what an instruction set needs."""
 
@@ -171,6 +173,8 @@ def runs_compiled(op_name: str, device: torch.device) -> bool:
 
 def _machine_has(isa: str) -> bool:
     """Return whether the processor has an instruction set, or True where it is not known."""
+    if platform.machine() in ("aarch64", "arm64"):
+        return isa == "neon"
     try:
         flags = re.search(r"^flags\s*:(.*)$", _CPU_INFO.read_text(), re.MULTILINE)
     except OSError:
