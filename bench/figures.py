@@ -514,6 +514,8 @@ def kernel_sentences() -> Iterator[tuple[str, str]]:
     found = [x for isa in ISAS for x in at(f"rooflines_{isa}", "rows", ..., "seconds")]
     lost = 1 - min(min(seconds["1"]) / min(seconds["2"]) for seconds in found)
     yield KERNELS, f"two threads are at worst {lost:.0%} slower than one"
+    a, b = ends(record("instructions")["ratio"].values())
+    yield KERNELS, f"have {a:.2f}x to {b:.2f}x as many instructions per multiply-add"
     rows = at("gpu", "ops", "rows", ...)
     yield CUDA, f"all {len(rows)} rows of the op table agree"
     yield CUDA, f"in {sum(row['cases'] for row in rows):,} cases, with gradients of two orders"
