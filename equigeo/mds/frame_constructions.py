@@ -404,15 +404,19 @@ def weighted_turns(
     # nor a moment to frames spanned by points.
     options, group, dim = aligned.options, str(aligned.group), y.shape[1]
     signed = partial(_softly_signed, y, mass, null, group, options.softness)
-    share = known.prod()
+    # Frames spanned by points are needed where neither gap is a third of the wanted one.
+    some = 1 - (1 - known).prod()
+    scale, left = torch.ones_like(some), torch.zeros_like(some)
+    if dim > 2:
+        scale, left = 1 / some.clamp(min=1 / 3), (1 - 3 * some).clamp(min=0)
+    share = scale * known.prod()
     found = []
     if bool(share.detach() > 0):
         identity = torch.eye(dim, dtype=y.dtype, device=y.device)
         found.append(signed(identity[None], share[None], None))
-    left = (1 - known).prod() if dim > 2 else torch.zeros_like(share)
     for first in range(dim - 1):
         others = torch.cat([known[:first], known[first + 1 :]]).prod()
-        share = (1 - known[first]) * others
+        share = scale * (1 - known[first]) * others
         if bool(share.detach() > 0):
             turns, weight, rest = _directed_planes(y, mass, first, options.softness)
             found.append(signed(turns, share * weight, first))

@@ -191,7 +191,7 @@ def test_weighted_averages_change_by_the_step_on_paths_through_a_tie(name, group
             largest.append(float(seen.diff(dim=0).abs().max()))
     long, short = jumps["weighted"]
     assert short < 0.4 * long  # a quarter of the step
-    assert short < 0.05
+    assert short < 0.12  # at most a hundred times the step, where all three gaps vanish
     assert jumps["joint"][1] > 0.8 * jumps["joint"][0] > 0.02
 
 
