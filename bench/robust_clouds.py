@@ -12,6 +12,7 @@ A cloud is stable under a change if it turns in no draw. The threshold of ``MDSR
 the least of the axes, is chosen on one training cloud in 32 so that a tenth of the stable ones
 is below, for noise, halves and copies together. ``--split held-out`` evaluates on other
 training clouds instead of test clouds. ``--steps`` also times passes, which needs an idle machine.
+``--resume`` keeps finished kinds.
 """
 
 from __future__ import annotations
@@ -234,25 +235,30 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=32, help="training clouds put aside")
     parser.add_argument("--steps", type=int, default=0, help="rounds of timed passes")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    output_arguments(parser)
+    output_arguments(parser, series=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    record = Record(arguments.output)
     train = arguments.data / "modelnet10_train.npz"
     aside = loaded(train, slice(0, None, arguments.every))
     if arguments.split == "test":
         x = loaded(arguments.data / "modelnet10_test_a.npz", slice(None))
     else:
         x = loaded(train, slice(arguments.every // 2, None, arguments.every))
-    rows = []
+    draws = arguments.draws
+    counts = {"clouds": len(x), "put aside": len(aside), "draws": draws}
+    settings = {"split": arguments.split} | counts
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+
+    def one_run(name: str) -> dict[str, Any]:
+        return row(measured(x, name, draws), threshold_of(measured(aside, name, draws)))
+
     for name in arguments.kinds:
-        threshold = threshold_of(measured(aside, name, arguments.draws))
-        rows.append({"kind": name} | row(measured(x, name, arguments.draws), threshold))
-        shares = {c: round(v["clouds"], 3) for c, v in rows[-1]["changes"].items()}
-        print(name, round(rows[-1]["frames"], 2), shares, flush=True)
-    times = passes(x[:32].float(), arguments.steps) if arguments.steps else None
-    settings = {"split": arguments.split, "draws": arguments.draws, "clouds": len(x)}
-    record.write({"settings": settings | {"put aside": len(aside)}, "rows": rows, "times": times})
+        run = record.keep({"kind": name}, partial(one_run, name))
+        shares = {c: round(v["clouds"], 3) for c, v in run["changes"].items()}
+        print(name, round(run["frames"], 2), shares, flush=True)
+    if arguments.steps:
+        clouds = x[:32].float()
+        record.keep({"kind": "passes"}, partial(passes, clouds, arguments.steps))
 
 
 if __name__ == "__main__":

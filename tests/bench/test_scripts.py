@@ -57,7 +57,7 @@ SCRIPTS = {
     "potential_expressivity": ("--channels 4 --products gaunt", {"one channel", "all channels"}),
     "robust_clouds": (
         "--data {data} --draws 1 --every 2 --kinds skew weighted --steps 1",
-        {"kind", "changes", "threshold", "times"},
+        {"kind", "changes", "threshold"},
     ),
     "rooflines": ("--edges 8 --rounds 1", {"machine", "op", "seconds"}),
 }  # fmt: skip
