@@ -85,17 +85,18 @@ def _run(options: argparse.Namespace) -> int:
     if options.format and options.format not in task.formats:
         raise ValueError(f"--format {options.format} means nothing for the task {task.name!r}")
     files = [path for given in options.files for path in _files(Path(given), task)]
-    if options.view or task.writes_files:
-        _check_output(options.output, files, task.written)
     if options.results is not None:
         _check_results(options.results)
     for tasks, argument in owners(_arguments):
         check_owner(options, task, tasks, argument)
     device = use_machine(options)
     trained = load_trained(task, options)
+    writes = options.view or task.writes(trained)
+    if writes:
+        _check_output(options.output, files, task.written)
     trained.to(device)
     if options.dry_run:
-        _print_plan(options, task, files)
+        _print_plan(options, task, files, writes=writes)
         return 0
     failures: list[str] = []
     found = _predict(options, task, trained, files, failures)
@@ -144,7 +145,9 @@ def _line(prediction: FilePrediction, written: list[str]) -> str:
     return f"{printable(prediction.path)}: {ranking}{paths and f' -> {paths}'}"
 
 
-def _print_plan(options: argparse.Namespace, task: Task[Any, Any, Any], files: list[Path]) -> None:
+def _print_plan(
+    options: argparse.Namespace, task: Task[Any, Any, Any], files: list[Path], *, writes: bool
+) -> None:
     """Print the planned predictions."""
     if options.json:
         names = [str(path) for path in files]
@@ -153,7 +156,7 @@ def _print_plan(options: argparse.Namespace, task: Task[Any, Any, Any], files: l
     print(f"model    {printable(options.checkpoint)}, {task.name}")
     for path in files:
         print(f"file     {printable(path)}")
-    if options.view or task.writes_files:
+    if writes:
         print(f"output   {printable(options.output)}")
     if options.results is not None:
         print(f"results  {printable(options.results)}")

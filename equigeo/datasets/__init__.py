@@ -14,6 +14,11 @@ from equigeo.datasets.digits.transformed import AffNIST, HomNIST, digit_canvas
 from equigeo.datasets.engraved_cubes import engraved_cubes
 from equigeo.datasets.meshes import MeshDataset, load_mesh_folder, split_indices
 from equigeo.datasets.registry.access import load
+from equigeo.datasets.regression import (
+    MeshRegressionDataset,
+    ellipsoids,
+    load_regression_folder,
+)
 from equigeo.datasets.segmentation.dataset import EdgeLabels, SegmentedMeshDataset
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.datasets.segmentation.folder import load_segmentation_folder
@@ -29,6 +34,7 @@ __all__ = [
     "EdgeLabels",
     "HomNIST",
     "MeshDataset",
+    "MeshRegressionDataset",
     "PointClouds",
     "SegmentedMeshDataset",
     "TSPInstance",
@@ -36,6 +42,7 @@ __all__ = [
     "articulated_shapes",
     "digit_canvas",
     "edges_in_order",
+    "ellipsoids",
     "engraved_cubes",
     "format_extxyz",
     "load",
@@ -44,6 +51,7 @@ __all__ = [
     "load_digits",
     "load_mesh_folder",
     "load_modelnet_points",
+    "load_regression_folder",
     "load_segmentation_folder",
     "load_tsplib",
     "optimal_lengths",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from equigeo._core.text import printable
 from equigeo.datasets.archive import ARCHIVE_SUFFIXES, unpack_archive
+from equigeo.mesh import MeshError
 
 MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _LISTED = 5  # failures that a message shows; the others are counted
@@ -45,6 +46,50 @@ def visible_folders(root: Path) -> list[Path]:
 def has_parts(folder: Path) -> bool:
     """Return whether a folder has a part."""
     return any((folder / part).is_dir() for part in PARTS)
+
+
+def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """List visible files with some suffixes by name; empty if the folder does not exist."""
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(p for p in found if p.suffix.lower() in suffixes and not p.name.startswith("."))
+
+
+def files_by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:
+    """Return the files of :func:`files_with` by their stems."""
+    found: dict[str, list[Path]] = {}
+    for path in files_with(folder, suffixes):
+        found.setdefault(path.stem, []).append(path)
+    return found
+
+
+def mesh_files(
+    root: Path,
+    given: Path,
+    layout: str,  # for messages
+    others: Collection[str],  # folders beside the parts
+) -> tuple[list[Path], list[str]]:
+    """List the meshes of all parts with their paths below the folder, or raise."""
+    if not has_parts(root):
+        raise ValueError(f"{given}: found no train, val or test; expected {layout}")
+    for folder in visible_folders(root):
+        if folder.name not in {*PARTS, *others}:
+            raise ValueError(f"{given}: unknown folder {folder.name!r}; expected {layout}")
+    meshes = [path for part in PARTS for path in files_with(root / part, MESH_SUFFIXES)]
+    if not meshes:
+        raise ValueError(f"{given}: found no mesh files; expected {layout}")
+    return meshes, [path.relative_to(root).as_posix() for path in meshes]
+
+
+def load_members(names: Sequence[str], read: Callable[[int], _T], given: Path) -> list[_T]:
+    """Read every mesh by its position, or raise one error that lists all failures."""
+    loaded, problems = [], []
+    for i, name in enumerate(names):
+        try:
+            loaded.append(read(i))
+        except (ValueError, OSError) as error:
+            problems.append(f"{name}: {error}")
+    raise_failures("meshes or their labels", MeshError, problems, len(names), str(given))
+    return loaded
 
 
 def raise_failures(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -144,6 +145,7 @@ def load_mesh_folder(
     strict: bool = False,
     merge: float = MERGE,
     min_component: float = 0.0,
+    inputs: Sequence[str] = (),
 ) -> MeshDataset:
     """Load a labeled mesh collection laid out as ``<class>/{train,val,test}/<mesh file>``.
 
@@ -155,7 +157,7 @@ def load_mesh_folder(
     path : path-like
         Folder, or ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` archive, which is unpacked into
         the cache.
-    strict, merge, min_component
+    strict, merge, min_component, inputs
         See `equigeo.mesh.load_mesh`.
 
     Returns
@@ -181,7 +183,9 @@ def load_mesh_folder(
     ValueError: no/such/folder: no such file or folder
     """
     found = ClassFolders.find(Path(path), MESH_SUFFIXES, "mesh")
-    read = partial(load_mesh, strict=strict, merge=merge, min_component=min_component)
+    read = partial(
+        load_mesh, strict=strict, merge=merge, min_component=min_component, inputs=inputs
+    )
     loaded = found.load(lambda member: read(member.path), MeshError)
     in_val = torch.tensor([member.part == "val" for member in found.members])
     return MeshDataset(

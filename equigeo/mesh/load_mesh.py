@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
 
 from equigeo._core.checks import kind_of
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, vectors_of
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.mesh.repair.repair import MERGE, LoadReport, NonmanifoldPolicy, repair_mesh
+
+# Groups of properties, which files name in several ways.
+_GROUPS = {"color": ("red green blue alpha",), "normal": ("nx ny nz",), "uv": ("u v", "s t")}
+_COLUMNS = {
+    name: (group, column)
+    for group, spellings in _GROUPS.items()
+    for names in spellings
+    for column, name in enumerate(names.split())
+}
 
 
 def load_mesh(
@@ -19,6 +34,7 @@ def load_mesh(
     nonmanifold: NonmanifoldPolicy = "cut",
     merge: float = MERGE,
     min_component: float = 0.0,
+    inputs: Sequence[str] = (),
 ) -> tuple[TriangleMesh, LoadReport]:
     r"""Load an OBJ, OFF, PLY, STL or GLB file and repair defects that break mesh networks.
 
@@ -50,6 +66,10 @@ def load_mesh(
         small features stay. 0 merges equal positions only.
     min_component : float
         Components with less than this share of the area are dropped, such as debris of a scan.
+    inputs : sequence of str
+        Properties of faces or vertices that become ``mesh.inputs``, by their names in PLY files,
+        such as ``("red", "green", "blue")`` or the vector ``("nx", "ny", "nz")``. Those of vertices
+        are averaged to faces.
 
     Returns
     -------
@@ -74,6 +94,75 @@ def load_mesh(
     path = Path(path)
     try:
         file = read_mesh_file(path)
-        return repair_mesh(path, file, strict, nonmanifold, merge, min_component)
+        mesh, report = repair_mesh(path, file, strict, nonmanifold, merge, min_component)
+        return (
+            replace(mesh, inputs=_read_inputs(mesh, report, inputs)) if inputs else mesh
+        ), report
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from error.__cause__
+
+
+def _read_inputs(mesh: TriangleMesh, report: LoadReport, names: Sequence[str]) -> dict[str, Tensor]:
+    """Return properties per face, or raise for missing values and for parts of a vector."""
+    values = property_values(mesh, report, names, "faces")
+    parts = {part for triple in vectors_of(_property_names(report)) for part in triple}
+    whole = {part for triple in vectors_of(names) for part in triple}
+    for name, column in zip(names, values.unbind(1), strict=True):
+        if name in parts - whole:
+            triple = ", ".join(name[:-1] + axis for axis in "xyz")
+            raise MeshError(
+                f"property {name!r} is a component, which depends on the pose; read the vector "
+                f"{triple}"
+            )
+        if not bool(column.isfinite().all()):
+            missing = int((~column.isfinite()).sum())
+            raise MeshError(f"property {name!r} has no value for {missing} of {len(column)} faces")
+    return dict(zip(names, values.unbind(1), strict=True))
+
+
+def property_values(
+    mesh: TriangleMesh,
+    report: LoadReport,
+    names: Sequence[str],  # properties, as PLY files name them
+    at: Literal["faces", "vertices"],
+) -> Tensor:
+    """Return values of a file per face or vertex, (elements, names); NaN where it has none."""
+    # Values of vertices are averaged to faces; those that differ between faces are in `corners`.
+    given = report.attributes
+    found = []
+    for name in names:
+        values = _column(given.vertices, name)
+        if at == "faces":
+            own, corners = _column(given.faces, name), _column(given.corners, name)
+            if corners is None and values is not None:
+                corners = values[mesh.faces]
+            values = own if own is not None or corners is None else corners.mean(dim=1)
+        if values is None:
+            kinds = "vertices" if at == "vertices" else "faces or vertices"
+            raise MeshError(
+                f"has no property {name!r} of its {kinds}; "
+                f"it has {', '.join(_property_names(report)) or 'none'}"
+            )
+        found.append(values)
+    return torch.stack(found, dim=1)
+
+
+def _column(values: Mapping[str, Tensor], name: str) -> Tensor | None:
+    """Return a property by name, or the column of a group."""
+    if name in values and name not in _GROUPS:
+        return values[name].double()
+    group, column = _COLUMNS.get(name, ("", 0))
+    found = values.get(group)
+    return None if found is None or column >= found.shape[-1] else found[..., column].double()
+
+
+def _property_names(report: LoadReport) -> list[str]:
+    given = report.attributes
+    every = [(name, x) for part in (given.faces, given.vertices, given.corners)
+             for name, x in part.items()]  # fmt: skip
+    names = [
+        part
+        for name, x in every
+        for part in (_GROUPS[name][0].split()[: x.shape[-1]] if name in _GROUPS else (name,))
+    ]
+    return list(dict.fromkeys(names))

@@ -40,7 +40,9 @@ def subdivide(mesh: TriangleMesh) -> TriangleMesh:
     ab, bc, ca = (number + edge).reshape(-1, 3).unbind(1)
     children = torch.stack([a, ab, ca, ab, b, bc, ca, bc, c, ab, bc, ca], dim=1)
     divided = None if mesh.pairs is None else _divided_pairs(pairs, start, mesh.num_faces)
-    return TriangleMesh(torch.cat([mesh.vertices, middles]), children.reshape(-1, 3), divided)
+    inputs = {name: x.repeat_interleave(4) for name, x in mesh.inputs.items()}
+    vertices = torch.cat([mesh.vertices, middles])
+    return TriangleMesh(vertices, children.reshape(-1, 3), divided, inputs)
 
 
 def _divided_pairs(pairs: Tensor, start: Tensor, num_faces: int) -> Tensor:

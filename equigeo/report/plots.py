@@ -182,20 +182,21 @@ def confusion_figure(
 def training_curves(
     history: Sequence[Mapping[str, Any]],  # test_accuracy may be None, or replaced by val_accuracy
     part: str = "test",  # name of the evaluated samples
-    measure: str = "accuracy",  # name of the accuracy
+    measure: str = "accuracy",  # name of the accuracy, or of the error of a regression
 ) -> go.Figure:
-    """Plot the loss, and training and evaluation accuracy, over epochs."""
+    """Plot the loss, and training and evaluation accuracy or error, over epochs."""
+    kind = "error" if "train_error" in history[0] else "accuracy"
     epochs = [line["epoch"] for line in history]
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1)
     loss = [line["loss"] for line in history]
-    trained = [line["train_accuracy"] for line in history]
+    trained = [line[f"train_{kind}"] for line in history]
     figure.add_scatter(
         x=epochs, y=loss, mode="lines", line_color=_TRAIN, showlegend=False, row=1, col=1
     )
     figure.add_scatter(
         x=epochs, y=trained, mode="lines", name="training", line_color=_TRAIN, row=1, col=2
     )
-    scores = [line.get("val_accuracy", line["test_accuracy"]) for line in history]
+    scores = [line.get(f"val_{kind}", line[f"test_{kind}"]) for line in history]
     tested = [(n, score) for n, score in zip(epochs, scores, strict=True) if score is not None]
     if tested:
         figure.add_scatter(
@@ -211,5 +212,9 @@ def training_curves(
     ticks = {"tickmode": "linear", "tick0": 0, "dtick": 1} if len(epochs) <= _FEW else {}
     figure.update_xaxes(title_text="epoch", **ticks, **AXIS)
     figure.update_yaxes(title_text="loss", rangemode="tozero", row=1, col=1, **AXIS)
-    figure.update_yaxes(title_text=measure, range=[0, 1.03], tickformat=".0%", row=1, col=2, **AXIS)
-    return set_layout(figure, 320, (60, 20, 10, 45), legend="bottom right")
+    scale = (
+        {"rangemode": "tozero"} if kind == "error" else {"range": [0, 1.03], "tickformat": ".0%"}
+    )
+    figure.update_yaxes(title_text=measure, row=1, col=2, **scale, **AXIS)
+    corner = "top right" if kind == "error" else "bottom right"
+    return set_layout(figure, 320, (60, 20, 10, 45), legend=corner)

@@ -71,10 +71,11 @@ def render_report(results: Mapping[str, Any]) -> str:
 
 def _curves(results: Mapping[str, Any]) -> str:
     part = escape_text(results.get("evaluated_part", "test"))
+    kind = "error" if "train_error" in results["history"][0] else "accuracy"
     caption = (
-        "Mean loss and accuracy over each epoch while training, with jitter and dropout where the "
-        f"recipe has them, and the accuracy on the {part} meshes. The model is that of the last "
-        f"epoch; none was selected by its {part} accuracy."
+        f"Mean loss and {kind} over each epoch while training, with jitter and dropout where the "
+        f"recipe has them, and the {kind} on the {part} meshes. The model is that of the last "
+        f"epoch; none was selected by its {part} {kind}."
     )
     curves = training_curves(results["history"], part, results.get("measure", "accuracy"))
     figure = render_figure("curves", curves, caption)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from equigeo._core.deprecation import private_names, renamed
 from equigeo.tasks.affnist import AffNISTClassification
 from equigeo.tasks.mesh_classification import MeshClassification
+from equigeo.tasks.mesh_regression import MeshRegression
 from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.potential import InteratomicPotential
@@ -17,6 +18,7 @@ from equigeo.tasks.tsp import TravellingSalesman
 TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
     MeshClassification(),
     MeshSegmentation(),
+    MeshRegression(),
     AffNISTClassification(),
     PointCloudClassification(),
     TravellingSalesman(),
@@ -30,6 +32,7 @@ __all__ = [
     "FilePrediction",
     "InteratomicPotential",
     "MeshClassification",
+    "MeshRegression",
     "MeshSegmentation",
     "PointCloudClassification",
     "Task",

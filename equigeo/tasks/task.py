@@ -134,6 +134,7 @@ class FilePrediction:
         Contents of files by the end of their name after the stem, such as ``".parts.ply"``.
     remark : str, warning about the ranking
     summary : str, shown instead of a ranking
+    values : mapping of str to float, predicted numbers by name
 
     Examples
     --------
@@ -147,6 +148,7 @@ class FilePrediction:
     files: Mapping[str, bytes] = field(default_factory=dict)
     remark: str = ""
     summary: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
 
     __repr__ = brief_fields
 
@@ -164,6 +166,7 @@ class FilePrediction:
             "file": str(self.path),
             "ranking": [[name, share] for name, share in self.ranking],
             "summary": self.summary,
+            "values": dict(self.values),
             "remark": self.remark,
             "notes": self.notes,
             "written": list(written),
@@ -174,13 +177,20 @@ def write_predictions(
     path: Path,  # `.jsonl` or `.csv`
     rows: Sequence[Mapping[str, Any]],  # from `FilePrediction.to_dict`
 ) -> None:
-    """Write predictions atomically as JSON lines, or as CSV with a row per class of each file."""
+    """Write predictions as JSON lines, or as CSV with a row per class or a column per value."""
     if path.suffix.lower() == ".jsonl":
         replace_file(path, "".join(f"{json.dumps(row)}\n" for row in rows))
         return
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["file", "rank", "class", "share", "summary", "remark"])
+    names = list(dict.fromkeys(name for row in rows for name in row["values"]))
+    if names:
+        table.writerow(["file", *names, "remark"])
+        found = ([row["values"].get(name) for name in names] for row in rows)
+        table.writerows([r["file"], *f, r["remark"]] for r, f in zip(rows, found, strict=True))
+        rows = ()
+    else:
+        table.writerow(["file", "rank", "class", "share", "summary", "remark"])
     for row in rows:
         for rank, (name, share) in enumerate(row["ranking"] or [["", ""]], 1):
             table.writerow([row["file"], rank, name, share, row["summary"], row["remark"]])
@@ -292,6 +302,10 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     ) -> FilePrediction:
         """Return the ``top`` classes of a file; ``view`` adds an HTML page."""
         raise NotImplementedError(f"the task {self.name!r} predicts no files")
+
+    def writes(self, trained: _Trained) -> bool:
+        """Return whether a prediction of a model writes a file without ``--view``."""
+        return self.writes_files
 
     def resolve_data(self, data: str | None) -> str:
         """Return the configuration's ``data`` for the value of ``--data``."""

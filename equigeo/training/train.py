@@ -129,7 +129,8 @@ def preview_run(
     done = "nothing, it is a new run"
     if resumed is not None:
         done = config.recipe.progress(resumed["epochs"], record.elapsed())
-    classes = f" of {len(fit_plan.classes)} classes" if fit_plan.classes else ""
+    what = "classes" if fit_plan.objective.measure == "accuracy" else "targets"
+    classes = f" of {len(fit_plan.classes)} {what}" if fit_plan.classes else ""
     samples, weights = len(fit_plan.train), list(fit_plan.model.parameters())
     parameters = sum(x.numel() for x in weights)
     learned = sum(x.numel() for x in weights if x.requires_grad)

@@ -273,3 +273,60 @@ def test_words_that_are_no_numbers_leave_the_others_as_they_are(tmp_path: Path) 
     mesh, report = loaded(tmp_path, "words.obj", rows + files.TRIANGLE + b"f -1 -2 -3")
     assert mesh.num_faces == 1
     assert report.warnings[0].startswith("9 vertices are not three finite numbers, first in line 1")
+
+
+def attributed(
+    shape: TriangleMesh, values: dict[str, torch.Tensor], faces: tuple[str, ...]
+) -> bytes:
+    """A PLY file whose columns are the given values, of faces if named so, else of vertices."""
+    rows = {
+        "vertices": [*shape.vertices.tolist()],
+        "faces": [[3, *f] for f in shape.faces.tolist()],
+    }
+    header = ["ply", "format ascii 1.0"]
+    for kind, element, count in (("vertices", "vertex", len(shape.vertices)),
+                                 ("faces", "face", len(shape.faces))):  # fmt: skip
+        header.append(f"element {element} {count}")
+        own = {n: x.tolist() for n, x in values.items() if (n in faces) == (kind == "faces")}
+        base = (
+            [f"double {axis}" for axis in "xyz"]
+            if kind == "vertices"
+            else ["list int int vertex_indices"]
+        )
+        header += [f"property {x}" for x in (*base, *(f"double {name}" for name in own))]
+        rows[kind] = [[*row, *more] for row, *more in zip(rows[kind], *own.values(), strict=True)]
+    lines = [" ".join(map(repr, row)) for row in (*rows["vertices"], *rows["faces"])]
+    return "\n".join([*header, "end_header", *lines, ""]).encode()
+
+
+def test_properties_become_inputs_of_faces(tmp_path: Path) -> None:
+    shape = shapes.lumpy(shapes.cube())
+    turned = TriangleMesh(shape.vertices, shape.faces.flip(1))  # loading turns every face
+    generator = torch.Generator().manual_seed(0)
+    values = {name: torch.rand(8, generator=generator) for name in ("red", "green", "blue", "heat")}
+    values |= {name: torch.rand(12, generator=generator) for name in ("load", "nx", "ny", "nz")}
+    names = ("heat", "load", "green", "nx", "ny", "nz")
+    data = attributed(turned, values, ("load", "nx", "ny", "nz"))
+    mesh, report = loaded(tmp_path, "cube.ply", data, inputs=names)
+    assert report.counts.reoriented_faces == 12
+    assert tuple(mesh.inputs) == names
+    for name in names:
+        given = values[name].double()
+        expected = given if len(given) == 12 else given[mesh.faces].mean(dim=1)
+        torch.testing.assert_close(mesh.inputs[name], expected)
+    for inputs, message in (
+        (
+            ("red", "mass"),
+            "cube.ply: has no property 'mass' of its faces or vertices; it has nx, ny",
+        ),
+        (("ny",), "cube.ply: property 'ny' is a component.*read the vector nx, ny, nz"),
+    ):
+        fails(message, load_mesh, tmp_path / "cube.ply", inputs=inputs)
+    values["load"][3] = torch.nan
+    with pytest.raises(MeshError, match="property 'load' has no value for 1 of 12 faces"):
+        loaded(
+            tmp_path,
+            "hole.ply",
+            attributed(turned, values, ("load", "nx", "ny", "nz")),
+            inputs=["load"],
+        )

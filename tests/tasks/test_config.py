@@ -20,6 +20,7 @@ from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table
 from equigeo.tasks.common.measures import CopyResult
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
+from equigeo.tasks.mesh_regression import MeshRegressionConfig
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.tasks.pointcloud import POINT_PRESETS, PointConfig
 from equigeo.tasks.pointcloud.task import PointPreset, UprightCrossEntropy
@@ -35,7 +36,8 @@ from tests.tasks.tiny_data import tiny_dataset
 EVERY_TASK = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 OWN_OPTIONS = {
     "mesh-classification": {"data": "x", "split": "16", "split_index": 2, "holdout": 4},
-    "mesh-segmentation": {"data": "x", "holdout": 2},
+    "mesh-segmentation": {"data": "x", "holdout": 2, "sizes": ("area",)},
+    "mesh-regression": {"data": "x", "targets": ("mass",), "at": "faces", "loss": "mae"},
     "affnist": {"data": "x", "holdout": True, "digits": 500, "test_images": 20},
     "pointcloud": {"data": "x", "points": 7, "holdout": 5},
     "tsp": {"cities": 50, "instances": 9},
@@ -255,11 +257,12 @@ def test_damaged_configuration_is_refused():
         assert refusal(MeshConfig.from_dict, values).startswith("the configuration")
 
 
-@pytest.mark.parametrize("kind", [MeshConfig, SegmentationConfig])
+@pytest.mark.parametrize("kind", [MeshConfig, SegmentationConfig, MeshRegressionConfig])
 def test_configurations_of_meshes_without_loading_options_are_those_of_earlier_versions(kind):
     values = kind("data", merge=1e-3, min_component=0.1).to_dict()
-    assert kind.from_dict(values).loading == {"merge": 1e-3, "min_component": 0.1}
-    del values["merge"], values["min_component"]
+    loading = {"merge": 1e-3, "min_component": 0.1, "inputs": ()}
+    assert kind.from_dict(values).loading == loading
+    del values["merge"], values["min_component"], values["sizes"], values["inputs"]
     assert kind.from_dict(values) == kind("data")
     with pytest.raises(ValueError, match="must be a JSON object"):
         kind.from_dict([])

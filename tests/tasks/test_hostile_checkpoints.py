@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from equigeo.mesh.repair.repair import LOAD_RANGES
 from equigeo.tasks import TASKS
-from equigeo.tasks.potential.data import UNKNOWN_EARLIER
+from equigeo.tasks.common import mesh_data
+from equigeo.tasks.potential import data
 from equigeo.training import Checkpoint, CheckpointError, checkpoint
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
 from tests.tier import FULL
@@ -163,7 +163,8 @@ def test_names_that_are_missing_or_too_many_are_refused(kind, checkpoints, refus
         del values["surplus"]
         if part != "model":  # whose fields have defaults
             # without those that earlier versions lack
-            for name in values.keys() - LOAD_RANGES - UNKNOWN_EARLIER.keys():
+            earlier = {**mesh_data.UNKNOWN_EARLIER, **data.UNKNOWN_EARLIER}
+            for name in values.keys() - earlier.keys():
                 kept = values.pop(name)
                 refused(content, f"no {name} in {part}")
                 values[name] = kept

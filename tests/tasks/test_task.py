@@ -32,7 +32,7 @@ def test_the_task_is_found_by_its_name_in_the_checkpoint(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         find_task(tmp_path / "model.ckpt", TASKS)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 400
-    names = "mesh-classification mesh-segmentation affnist pointcloud tsp potential"
+    names = "mesh-classification mesh-segmentation mesh-regression affnist pointcloud tsp potential"
     assert [task.name for task in TASKS] == names.split()
 
 

@@ -16,11 +16,12 @@ from torch import Tensor
 from equigeo._core.text import printable
 from equigeo.datasets.class_folders import (
     MESH_SUFFIXES,
-    PARTS,
     data_folder,
+    files_by_stem,
     has_parts,
+    load_members,
+    mesh_files,
     raise_failures,
-    visible_folders,
     warn_of_copies,
 )
 from equigeo.datasets.segmentation.dataset import UNLABELLED, EdgeLabels, SegmentedMeshDataset
@@ -31,7 +32,6 @@ from equigeo.mesh.repair.repair import MERGE
 _LISTED = 5  # files that a warning shows
 _log = logging.getLogger(__name__)
 _LABEL_SUFFIXES = (".eseg", ".npy", ".seg", ".txt")
-_FOLDERS = frozenset({*PARTS, "seg", "sseg"})
 _LAYOUT = (
     f"{{train,val,test}}/<name>.{{{','.join(s[1:] for s in MESH_SUFFIXES)}}} and "
     f"seg/<name>.{{{','.join(s[1:] for s in _LABEL_SUFFIXES)}}}, or labels in <name>.ply"
@@ -54,6 +54,7 @@ def load_segmentation_folder(
     strict: bool = False,
     merge: float = MERGE,
     min_component: float = 0.0,
+    inputs: Sequence[str] = (),
 ) -> SegmentedMeshDataset:
     """Load meshes with part labels in the layout of COSEG and the human bodies.
 
@@ -75,7 +76,7 @@ def load_segmentation_folder(
         Folder or archive, as in `load_mesh_folder`.
     classes : sequence of str, optional
         Names of the parts in the order of their labels, by default the numbers in the files.
-    strict, merge, min_component
+    strict, merge, min_component, inputs
         See `equigeo.mesh.load_mesh`.
 
     Returns
@@ -105,9 +106,11 @@ def load_segmentation_folder(
     given = Path(path)
     root = data_folder(given, has_parts)
     members = _members(root, given)
-    options = {"strict": strict, "merge": merge, "min_component": min_component}
-    loaded = _load_all(members, given, options)
+    options: dict[str, Any] = {"strict": strict, "merge": merge, "min_component": min_component}
+    options["inputs"] = inputs
     paths, listed = [member.mesh for member in members], [member.name for member in members]
+    files = [(member.mesh, member.labels, member.soft) for member in members]
+    loaded = load_members(listed, lambda i: load_labelled_mesh(*files[i], **options), given)
     warn_of_copies(paths, listed, [member.part for member in members])
     first = _first_label(members, loaded, given)
     numbers, names = _class_names(members, loaded, first, given, classes)
@@ -129,16 +132,9 @@ def load_segmentation_folder(
 
 def _members(root: Path, given: Path) -> list[_Member]:
     """List every mesh with its label files."""
-    if not has_parts(root):
-        raise ValueError(f"{given}: found no train, val or test; expected {_LAYOUT}")
-    for folder in visible_folders(root):
-        if folder.name not in _FOLDERS:
-            raise ValueError(f"{given}: unknown folder {folder.name!r}; expected {_LAYOUT}")
-    meshes = [path for part in PARTS for path in _files(root / part, MESH_SUFFIXES)]
-    if not meshes:
-        raise ValueError(f"{given}: found no mesh files; expected {_LAYOUT}")
-    hard, soft = _by_stem(root / "seg", _LABEL_SUFFIXES), _by_stem(root / "sseg", (".seseg",))
-    names = [path.relative_to(root).as_posix() for path in meshes]
+    meshes, names = mesh_files(root, given, _LAYOUT, ("seg", "sseg"))
+    hard = files_by_stem(root / "seg", _LABEL_SUFFIXES)
+    soft = files_by_stem(root / "sseg", (".seseg",))
     copies = Counter(path.stem for path in meshes)
     problems = []
     for name, path in zip(names, meshes, strict=True):
@@ -166,31 +162,6 @@ def _members(root: Path, given: Path) -> list[_Member]:
         )
         for name, path in zip(names, meshes, strict=True)
     ]
-
-
-def _files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """List visible files with some suffixes by name; empty if the folder does not exist."""
-    found = folder.iterdir() if folder.is_dir() else ()
-    return sorted(p for p in found if p.suffix.lower() in suffixes and not p.name.startswith("."))
-
-
-def _by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
-    for path in _files(folder, suffixes):
-        found.setdefault(path.stem, []).append(path)
-    return found
-
-
-def _load_all(members: list[_Member], given: Path, options: dict[str, Any]) -> list[LabelledMesh]:
-    """Load every member, or raise one error that lists all failures."""
-    loaded, problems = [], []
-    for member in members:
-        try:
-            loaded.append(load_labelled_mesh(member.mesh, member.labels, member.soft, **options))
-        except (ValueError, OSError) as error:
-            problems.append(f"{member.name}: {error}")
-    _refuse(problems, len(members), str(given))
-    return loaded
 
 
 def _first_label(members: list[_Member], loaded: list[LabelledMesh], given: Path) -> int:

@@ -36,7 +36,7 @@ def read_labels(
     path: Path,  # `.npy` or text; floats such as 3.000e+00 are accepted
 ) -> NDArray[np.int64]:
     """Read one integer label from 0 to 1000, or -1 for none, per face or edge, (lines,)."""
-    values = _read_array(path) if path.suffix.lower() == ".npy" else _read_table(path)
+    values = read_numbers(path)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if not values.size:
@@ -44,6 +44,13 @@ def read_labels(
     if values.ndim != 1:
         raise ValueError(f"must hold one label a line, got numbers of shape {values.shape}")
     return _checked(values, lambda row: f"line {row + 1}")
+
+
+def read_numbers(
+    path: Path,  # `.npy`, or a table as text
+) -> NDArray[np.float64]:
+    """Read an array of numbers of any shape, or a table (lines, columns)."""
+    return _read_array(path) if path.suffix.lower() == ".npy" else _read_table(path)
 
 
 def _checked(values: NDArray[Any], locate: Callable[[int], str]) -> NDArray[np.int64]:
@@ -280,11 +287,11 @@ def _soft(
 
 def transfer_face_labels(
     mesh: TriangleMesh,
-    labels: Tensor,  # (faces,)
+    labels: Tensor,  # (faces, ...)
     other: TriangleMesh,  # same surface, such as a simplification
 ) -> Tensor:
-    """Label the faces of another mesh by the nearest faces of this one, (faces of other,)."""
-    if labels.shape != (mesh.num_faces,):
+    """Label the faces of another mesh by the nearest faces of this one, (faces of other, ...)."""
+    if labels.shape[:1] != (mesh.num_faces,):
         raise ValueError(f"labels must be of {mesh.num_faces} faces, got {tuple(labels.shape)}")
     corners = mesh.vertices[mesh.faces]
     sides = corners[:, 1:] - corners[:, :1]

@@ -13,6 +13,7 @@ from torch import Tensor
 from equigeo.mesh.geometry.dual_graph import DualKind
 from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
 from equigeo.mesh.geometry.orient import Surface
+from equigeo.mesh.geometry.triangle_mesh import vectors_of
 
 # Over the square root of the area; a sphere has radius 0.28. The smallest is twice an edge of a
 # mesh of 1000 faces, so that a ball holds a dozen of them.
@@ -33,34 +34,114 @@ _LEAST_AREA = 1e-4
 # error of 1e-14. Points within three thousandths of a radius of a plane count as flat.
 _LEAST_VARIANCE = 1e-5
 
+# Volume over the power 3/2 of the area, clamped before the logarithm; a sphere has 0.094.
+_LEAST_VOLUME = 1e-6
+
+_LEAST_LEAD = 1e-9  # over the radius: far above rounding, far below any bend that is meant
+
 FeatureSet = Literal["invariant", "reference", "multiscale"]
+SizeName = Literal["area", "volume", "length"]
 
 
-def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
+def feature_channels(
+    dual: DualKind,
+    features: FeatureSet,
+    sizes: Sequence[SizeName] = (),
+    inputs: Sequence[str] = (),
+) -> tuple[int, int]:
     """Return the numbers of primal and dual channels of :func:`compute_features`."""
-    if features == "multiscale":
-        return BALL_CHANNELS, BALL_CHANNELS
-    angle = 2 if features == "invariant" else 1
-    ratios = 6 if dual is DualKind.SINGLE else 3
-    return 1, angle + ratios
+    primal = edge = BALL_CHANNELS
+    if features != "multiscale":
+        angle = 2 if features == "invariant" else 1
+        primal, edge = 1, angle + (6 if dual is DualKind.SINGLE else 3)
+    own = len(inputs) - len(vectors_of(inputs))
+    return primal + own + len(sizes), edge + own
 
 
 def compute_features(
-    surface: Surface, dual: DualKind, features: FeatureSet
+    surface: Surface,
+    dual: DualKind,
+    features: FeatureSet,
+    sizes: Sequence[SizeName] = (),
+    inputs: Sequence[str] = (),
 ) -> tuple[Tensor, Tensor]:
     """Compute primal (faces, channels) and dual (dual nodes, channels) node features in float64."""
     if features not in get_args(FeatureSet):
         raise ValueError(f"features must be one of {get_args(FeatureSet)}, got {features!r}")
+    x_primal, x_dual = _shape_features(surface, dual, features)
+    if inputs:
+        own = invariant_inputs(surface, inputs)
+        x_primal = torch.cat((x_primal, own), dim=1)
+        x_dual = torch.cat((x_dual, _of_pairs(own, surface, dual)), dim=1)
+    if sizes:
+        x_primal = torch.cat((x_primal, log_sizes(surface, sizes)[surface.face_batch]), dim=1)
+    return x_primal, x_dual
+
+
+def invariant_inputs(surface: Surface, names: Sequence[str]) -> Tensor:
+    """Return scalars, and the normal component and the norm of vectors, (faces, channels)."""
+    if surface.inputs is None:
+        raise ValueError(f"the surface has no inputs {names}")
+    values = dict(zip(names, surface.inputs.unbind(1), strict=True))
+    corner = surface.vertices[surface.faces]
+    edge = corner[:, 1:] - corner[:, :1]
+    normal = torch.nn.functional.normalize(torch.linalg.cross(edge[:, 0], edge[:, 1]), eps=0)
+    for x, y, z in vectors_of(names):
+        vector = torch.stack([values[x], values[y], values.pop(z)], dim=1)
+        values[x] = (vector * normal.nan_to_num()).sum(dim=1)
+        values[y] = torch.linalg.vector_norm(vector, dim=1)
+    return torch.stack([*values.values()], dim=1)
+
+
+def log_sizes(surface: Surface, sizes: Sequence[SizeName]) -> Tensor:
+    """Return logarithms of sizes, (meshes, sizes): invariant to rotation and translation."""
+    # The length is the root mean square distance of the surface from its center.
+    unknown = sorted(set(sizes) - {*get_args(SizeName)})
+    if unknown:
+        raise ValueError(f"sizes must be among {get_args(SizeName)}, got {unknown}")
+    batch, number = surface.face_batch, surface.num_meshes
+    vertices, exponent = _scaled(surface)
+    corner = vertices[surface.faces]
+    edge = corner[:, 1:] - corner[:, :1]
+    normal = torch.linalg.cross(edge[:, 0], edge[:, 1]) / 2
+    area = torch.linalg.vector_norm(normal, dim=1)
+    tiny = torch.finfo(area.dtype).tiny
+
+    def over_mesh(x: Tensor) -> Tensor:
+        return x.new_zeros(number, *x.shape[1:]).index_add(0, batch, x)
+
+    total = over_mesh(area).clamp_min(tiny)
+    center = over_mesh(area[:, None] * corner.mean(dim=1)) / total[:, None]
+    corner = corner - center[batch, None]
+    # Exact over a triangle: the mean of the squares of the middles of its edges.
+    squares = (corner + corner.roll(-1, dims=1)).square().sum(dim=2).mean(dim=1) / 4
+    volume = over_mesh((normal * corner[:, 0]).sum(dim=1)).abs() / 3
+    unit = exponent * math.log(2)
+    whole = total.log() + 2 * unit
+    logs = {
+        "area": whole,
+        "volume": (volume / total**1.5).clamp_min(_LEAST_VOLUME).log() + 1.5 * whole,
+        "length": (over_mesh(area * squares) / total).clamp_min(tiny).log() / 2 + unit,
+    }
+    return torch.stack([logs[name] for name in sizes], dim=1)
+
+
+def _of_pairs(x: Tensor, surface: Surface, dual: DualKind) -> Tensor:
+    """Return the mean of the two faces of each pair, or the source face per direction."""
+    two_sides = x[surface.edges()]
+    return two_sides.mean(dim=1) if dual is DualKind.SINGLE else two_sides.flatten(0, 1)
+
+
+def _shape_features(
+    surface: Surface, dual: DualKind, features: FeatureSet
+) -> tuple[Tensor, Tensor]:
     # "reference" follows PD-MeshNet: area share; dihedral angle and the edge/height and edge/edge
     # ratios of both sides, the side with the smaller edge/height ratio first. "invariant" uses
     # symmetric functions, logarithms, and cosine and sine.
     if features == "multiscale":
         x_primal = ball_features(surface)
-        # The mean of the two faces of each pair, or the source face per direction.
-        two_sides = x_primal[surface.edges()]
-        is_single = dual is DualKind.SINGLE
-        return x_primal, two_sides.mean(dim=1) if is_single else two_sides.flatten(0, 1)
-    geometry = HalfEdgeGeometry.measure(_scaled(surface), surface.faces)
+        return x_primal, _of_pairs(x_primal, surface, dual)
+    geometry = HalfEdgeGeometry.measure(_scaled(surface)[0], surface.faces)
     angle = geometry.dihedral_angle(surface.pairs)[:, None]
     if features == "invariant":
         # The normal of a face without area is rounding, and so is an angle with it.
@@ -84,15 +165,15 @@ def compute_features(
     return share, x_dual
 
 
-def _scaled(surface: Surface) -> Tensor:
-    """Scale positions by a power of two near the longest edge of each mesh, (vertices, 3)."""
+def _scaled(surface: Surface) -> tuple[Tensor, Tensor]:
+    """Divide positions by a power of two near the longest edge; return its exponent per mesh."""
     corner = surface.vertices[surface.faces]
     longest = (corner.roll(-1, dims=1) - corner).abs().amax((1, 2))
     largest = longest.new_zeros(surface.num_meshes)
     largest = largest.scatter_reduce(0, surface.face_batch, longest, "amax")
     exponent = torch.frexp(largest).exponent.clamp(-1000, 1000)
     # Exact, so that features have the same bits at every scale.
-    return torch.ldexp(surface.vertices, -exponent[surface.vertex_batch, None])
+    return torch.ldexp(surface.vertices, -exponent[surface.vertex_batch, None]), exponent
 
 
 def _area_share(surface: Surface, area: Tensor) -> Tensor:
@@ -216,8 +297,11 @@ def _measure(centres: Tensor, points: _Points) -> Tensor:
         squares = (sums[:, 7:] / share).unflatten(1, (3, 3))
         variance = torch.linalg.eigvalsh(squares - mean[:, :, None] * mean[:, None, :])
         lead = (mean - centres) / radius
-        channels += [disc, (lead * normal).sum(dim=1)]
-        channels += [torch.linalg.vector_norm(x, dim=1) for x in (normal, lead)]
+        turned = (lead * normal).sum(dim=1)
+        steep, away = (torch.linalg.vector_norm(x, dim=1) for x in (normal, lead))
+        # On flat faces these are rounding errors, which standardization would turn into features.
+        turned, away = (torch.where(x.abs() > _LEAST_LEAD, x, 0.0) for x in (turned, away))
+        channels += [disc, turned, steep, away]
         flat = (variance / radius**2).clamp_min(0) + _LEAST_VARIANCE
         channels += flat.sqrt().unbind(1)
     channels.append(torch.linalg.vector_norm(centres, dim=1))

@@ -77,7 +77,7 @@ def orient(
     if given is not None:
         # The half-edges of a turned face follow each other the other way round.
         given = torch.where(turned[part[given // 3]], given + 2 - 2 * (given % 3), given)
-    return TriangleMesh(mesh.vertices, faces, given)
+    return TriangleMesh(mesh.vertices, faces, given, mesh.inputs)
 
 
 def _side(mesh: TriangleMesh, part: Tensor, closed: Tensor) -> Tensor:
@@ -220,12 +220,22 @@ class Surface:
     vertex_batch: Tensor  # (vertices,)
     face_batch: Tensor  # (faces,)
     num_meshes: int = 1
+    inputs: Tensor | None = None  # (faces, names)
 
     __repr__ = brief_repr
 
     @classmethod
-    def from_mesh(cls, mesh: TriangleMesh, pairs: Tensor | None = None) -> Surface:
-        """Build a surface from a mesh and, if known, its :func:`edge_pairs`."""
+    def from_mesh(
+        cls, mesh: TriangleMesh, pairs: Tensor | None = None, inputs: Sequence[str] = ()
+    ) -> Surface:
+        """Build a surface with inputs from a mesh and, if known, its :func:`edge_pairs`."""
+        missing = [name for name in inputs if name not in mesh.inputs]
+        if missing:
+            raise ValueError(
+                f"the mesh has no input {', '.join(map(repr, missing))}, but "
+                f"{', '.join(mesh.inputs) or 'none'}; load_mesh(inputs=...) reads properties, and "
+                "TriangleMesh(inputs=...) takes arrays"
+            )
         # Pairs are sorted by their two faces, so that several edges of two faces follow each other
         # and an adjacency begins wherever the faces change.
         pairs = edge_pairs(mesh) if pairs is None else pairs
@@ -241,11 +251,13 @@ class Surface:
             num_edges=int(pair_to_edge[-1]) + 1 if len(pairs) else 0,
             vertex_batch=mesh.faces.new_zeros(mesh.num_vertices),
             face_batch=mesh.faces.new_zeros(mesh.num_faces),
+            inputs=torch.stack([mesh.inputs[x] for x in inputs], dim=1) if inputs else None,
         )
 
     @classmethod
     def batch(cls, parts: Sequence[Surface]) -> Surface:
         """Return the disjoint union with shifted vertex, face and edge indices."""
+        inputs = [part.inputs for part in parts if part.inputs is not None]
         vertices = Shift([len(part.vertices) for part in parts])
         half_edges = Shift([part.faces.numel() for part in parts])
         edges = Shift([part.num_edges for part in parts])
@@ -259,6 +271,7 @@ class Surface:
             vertex_batch=meshes.join([part.vertex_batch for part in parts]),
             face_batch=meshes.join([part.face_batch for part in parts]),
             num_meshes=meshes.total,
+            inputs=torch.cat(inputs) if inputs else None,
         )
 
     def edges(self) -> Tensor:

@@ -110,9 +110,10 @@ def _patch(graph: PrimalDualGraph, inside: Tensor, rings: int, number: Tensor) -
     piece = PrimalDualGraph.from_adjacency(
         ends, graph.dual, graph.primal_batch[faces], graph.num_graphs, features=graph.features
     ).with_features(graph.x_primal[faces], graph.x_dual[dual])
-    if graph.shares is not None:
-        shares = AreaShares(graph.shares.primal[faces], graph.shares.dual[dual])
-        piece = replace(piece, shares=shares)
+    shares = graph.shares
+    if shares is not None:
+        shares = AreaShares(shares.primal[faces], shares.dual[dual])
+    piece = replace(piece, shares=shares, sizes=graph.sizes, inputs=graph.inputs)
     return Patch(piece, faces, dual, is_inside, is_inside_dual)
 
 

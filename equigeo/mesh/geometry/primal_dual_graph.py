@@ -13,7 +13,7 @@ from equigeo._core.checks import as_indices, as_tensor, check_shape, kind_of
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.edge_index import Shift
 from equigeo.mesh.geometry.dual_graph import DualKind, dual_edges, edge_to_dual, primal_edges
-from equigeo.mesh.geometry.features import AreaShares, FeatureSet, compute_features
+from equigeo.mesh.geometry.features import AreaShares, FeatureSet, SizeName, compute_features
 from equigeo.mesh.geometry.half_edges import edge_pairs
 from equigeo.mesh.geometry.orient import Surface, orient
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
@@ -51,6 +51,10 @@ class PrimalDualGraph:
         Geometry of the nodes; None after pooling.
     shares : AreaShares, optional
         Area share of each node; None for :meth:`from_adjacency`.
+    sizes : tuple of {"area", "volume", "length"}
+        Sizes of the whole mesh whose logarithms are the last features of every face.
+    inputs : tuple of str
+        Inputs of the mesh that follow the features of every node.
 
     Examples
     --------
@@ -74,6 +78,8 @@ class PrimalDualGraph:
     features: FeatureSet = "invariant"
     surface: Surface | None = None
     shares: AreaShares | None = None
+    sizes: tuple[SizeName, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     @classmethod
     def from_mesh(
@@ -82,6 +88,8 @@ class PrimalDualGraph:
         dual: DualKind = DualKind.SINGLE,
         features: FeatureSet = "invariant",
         *,
+        sizes: Sequence[SizeName] = (),
+        inputs: Sequence[str] = (),
         dtype: torch.dtype | None = None,
     ) -> PrimalDualGraph:
         """Build both graphs of a mesh and compute their node features.
@@ -100,6 +108,13 @@ class PrimalDualGraph:
         features : {"invariant", "reference", "multiscale"}
             See :func:`~equigeo.mesh.geometry.features.compute_features`. For ``"invariant"`` and
             ``"multiscale"`` the mesh is wound outwards first.
+        sizes : sequence of {"area", "volume", "length"}
+            Append the logarithms of these sizes of the mesh to the features of faces, which then
+            depend on scale. The length is the root mean square distance of the surface from its
+            center.
+        inputs : sequence of str
+            Append these ``mesh.inputs`` to the features of faces, and means over the two faces to
+            those of pairs. Of vectors, these are the component along the normal and the norm.
         dtype : torch.dtype, optional
             Of the features, which are computed in float64; by default torch's default dtype.
         """
@@ -110,12 +125,13 @@ class PrimalDualGraph:
         pairs = edge_pairs(mesh)
         wound = features in ("invariant", "multiscale")
         oriented = orient(mesh, pairs) if wound else mesh
-        surface = Surface.from_mesh(oriented, pairs if oriented is mesh else None)
+        surface = Surface.from_mesh(oriented, pairs if oriented is mesh else None, inputs)
         undirected = surface.edges()
         graph = cls.from_adjacency(
             undirected, dual, surface.face_batch, surface.num_meshes, features=features
         )
-        return replace(graph, surface=surface)._measured(dtype or torch.get_default_dtype())
+        graph = replace(graph, surface=surface, sizes=tuple(sizes), inputs=tuple(inputs))
+        return graph._measured(dtype or torch.get_default_dtype())
 
     @classmethod
     def from_adjacency(
@@ -162,7 +178,7 @@ class PrimalDualGraph:
         for graph in graphs:
             check_graph(graph)
         first = graphs[0]
-        if any((g.dual, g.features) != (first.dual, first.features) for g in graphs):
+        if any(graph.kind != first.kind for graph in graphs):
             raise ValueError("graphs of one batch must have the same dual kind and features")
         surfaces = [graph.surface for graph in graphs if graph.surface is not None]
         primal = Shift([graph.num_primal for graph in graphs])
@@ -184,6 +200,8 @@ class PrimalDualGraph:
             features=first.features,
             surface=Surface.batch(surfaces) if len(surfaces) == len(graphs) else None,
             shares=AreaShares.batch([graph.shares for graph in graphs]),
+            sizes=first.sizes,
+            inputs=first.inputs,
         )
 
     def __repr__(self) -> str:
@@ -193,6 +211,11 @@ class PrimalDualGraph:
             f"x_dual={tuple(self.x_dual.shape)}, primal edges={self.primal.num_edges}, "
             f"dual edges={self.dual_edges.num_edges})"
         )
+
+    @property
+    def kind(self) -> tuple[DualKind, FeatureSet, tuple[SizeName, ...], tuple[str, ...]]:
+        """Dual kind and names of the features."""
+        return self.dual, self.features, self.sizes, self.inputs
 
     @property
     def num_primal(self) -> int:
@@ -256,7 +279,7 @@ class PrimalDualGraph:
     def _measured(self, dtype: torch.dtype) -> PrimalDualGraph:
         if self.surface is None:
             raise ValueError("a pooled graph has no surface to measure")
-        x_primal, x_dual = compute_features(self.surface, self.dual, self.features)
+        x_primal, x_dual = compute_features(self.surface, *self.kind)
         shares = AreaShares.measure(self.surface, self.undirected, self.dual)
         graph = replace(self, shares=shares)
         return graph.with_features(x_primal.to(dtype), x_dual.to(dtype))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,11 +30,14 @@ class TriangleMesh:
         Half-edges along which faces continue each other, if vertices alone do not determine this
         (edges of more than two faces). Half-edge ``3 f + k`` runs from corner ``k`` of face ``f``
         to the next. By default, faces continue each other along every shared edge.
+    inputs : mapping of str to Tensor or ndarray, (faces,)
+        Finite values of faces by name, which networks read with ``inputs=``. Three names that
+        differ in a final x, y and z are a vector, which turns with the mesh.
 
     Raises
     ------
     ValueError
-        If a shape, dtype, index or pair is invalid, or a position is not finite.
+        If a shape, dtype, index or pair is invalid, or a position or input is not finite.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class TriangleMesh:
     vertices: Tensor
     faces: Tensor
     pairs: Tensor | None = None
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         vertices, faces = as_tensor(self.vertices, "vertices"), as_tensor(self.faces, "faces")
@@ -75,6 +80,14 @@ class TriangleMesh:
         object.__setattr__(self, "faces", faces.to(torch.int64, copy=True))
         if self.pairs is not None:
             object.__setattr__(self, "pairs", _checked_pairs(self.pairs, self.faces))
+        inputs = {name: as_tensor(x, name) for name, x in self.inputs.items()}
+        for name, x in inputs.items():
+            if x.shape != (len(faces),) or not bool(x.isfinite().all()):
+                raise ValueError(
+                    f"input {name!r} must be finite ({len(faces)},), got {tuple(x.shape)}"
+                )
+            inputs[name] = x.to(self.vertices, copy=True)
+        object.__setattr__(self, "inputs", inputs)
 
     @classmethod
     def from_trimesh(cls, mesh: Trimesh | Scene) -> TriangleMesh:
@@ -122,7 +135,8 @@ class TriangleMesh:
         """Apply a linear map (3, 3) or a homogeneous matrix (4, 4) to the positions.
 
         The last column of a homogeneous matrix is the translation, its last row (0, 0, 0, 1).
-        Reflections do not change the winding.
+        Reflections do not change the winding. Vectors among the inputs are rotated and reflected,
+        but not scaled.
 
         Examples
         --------
@@ -150,7 +164,20 @@ class TriangleMesh:
         moved = self.vertices @ matrix[:3, :3].mT
         if len(matrix) == 4:
             moved = moved + matrix[:3, 3]
-        return TriangleMesh(moved, self.faces, self.pairs)
+        inputs = dict(self.inputs)
+        for names in vectors_of(inputs):
+            left, _, right = torch.linalg.svd(matrix[:3, :3])
+            turned = torch.stack([inputs[name] for name in names], dim=1) @ (left @ right).mT
+            inputs |= zip(names, turned.unbind(1), strict=True)
+        return TriangleMesh(moved, self.faces, self.pairs, inputs)
+
+
+def vectors_of(names: Collection[str]) -> list[tuple[str, str, str]]:
+    """Return the triples of names that differ in a final x, y and z."""
+    found = [
+        (f"{name[:-1]}x", f"{name[:-1]}y", f"{name[:-1]}z") for name in names if name[-1:] == "x"
+    ]
+    return [triple for triple in found if all(name in names for name in triple)]
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -165,6 +167,8 @@ def format_ply(
     *,
     face_colors: Tensor | Sequence[Sequence[int]] | None = None,  # (faces, 3) from 0 to 255
     face_labels: Tensor | Sequence[int] | None = None,  # (faces,) 32-bit integers
+    face_values: Mapping[str, Tensor] = MappingProxyType({}),  # (faces,) floats by name
+    vertex_values: Mapping[str, Tensor] = MappingProxyType({}),  # (vertices,)
 ) -> bytes:
     """Format a mesh, or the polygons of a file, as an ASCII PLY file."""
     if isinstance(mesh, FileMesh):
@@ -184,22 +188,44 @@ def format_ply(
             raise ValueError("face_labels must be integers of 32 bits, from -2^31 to 2^31 - 1")
         columns.append(labels[:, None])
         properties.append("property int label")
+    face_names, face_columns = _doubles(face_values, len(sizes))
+    vertex_names, vertex_columns = _doubles(vertex_values, len(vertices))
     header = [
         "ply",
         "format ascii 1.0",
         f"element vertex {len(vertices)}",
-        *(f"property double {axis}" for axis in "xyz"),
+        *(f"property double {axis}" for axis in ("x", "y", "z", *vertex_names)),
         f"element face {len(sizes)}",
         f"property list {'uchar' if sizes.max(initial=0) < 256 else 'int'} int vertex_indices",
         *properties,
+        *(f"property double {name}" for name in face_names),
         "end_header",
     ]
     # repr gives the shortest text that reads back as the same number
-    points = [" ".join(map(repr, row)) for row in vertices.tolist()]
+    points = [" ".join(map(repr, row)) for row in np.c_[vertices, vertex_columns].tolist()]
     corner = iter(corners.ravel().tolist())
-    more = zip(sizes.tolist(), torch.cat(columns, dim=1).tolist(), strict=True)
-    faces = [" ".join(map(str, [size, *islice(corner, size), *row])) for size, row in more]
+    more = (sizes.tolist(), torch.cat(columns, dim=1).tolist(), face_columns.tolist())
+    faces = [
+        " ".join(map(str, [size, *islice(corner, size), *row, *values]))
+        for size, row, values in zip(*more, strict=True)
+    ]
     return "\n".join([*header, *points, *faces, ""]).encode("ascii")
+
+
+def _doubles(given: Mapping[str, Tensor], rows: int) -> tuple[list[str], NDArray[np.float64]]:
+    """Return distinct names in ASCII that the format does not use, and the columns."""
+    names: list[str] = []
+    for name, values in given.items():
+        check_shape(values, name, (rows,))
+        name = re.sub(r"\W+", "_", name, flags=re.ASCII) or "_"
+        while name in {*"xyz", *_INDEX_NAMES, "red", "green", "blue", "label", *names}:
+            name += "_"
+        names.append(name)
+    columns = [
+        np.zeros((rows, 0)),
+        *(values.double().numpy(force=True) for values in given.values()),
+    ]
+    return names, np.column_stack(columns)
 
 
 def _colors(given: Tensor | Sequence[Sequence[int]], num_faces: int) -> Tensor:

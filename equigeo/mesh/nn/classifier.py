@@ -14,7 +14,7 @@ from equigeo._core.config import Range
 from equigeo.groups import O
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.nn.mesh_model import MeshModel, MeshModelConfig
+from equigeo.mesh.nn.mesh_model import MeshModel, MeshModelConfig, hidden_layer
 from equigeo.mesh.nn.readout import Readout, Statistic, Streams
 from equigeo.mesh.nn.residual_block import ResidualBlock
 from equigeo.reps import Representation, Trivial
@@ -29,7 +29,7 @@ class ClassifierConfig(MeshModelConfig):
     Parameters
     ----------
     num_classes : int
-        Number of logits.
+        Number of logits, or of values of a regression.
     dual : str
         Value of a :class:`equigeo.mesh.DualKind`.
     features : {"invariant", "reference", "multiscale"}
@@ -54,6 +54,13 @@ class ClassifierConfig(MeshModelConfig):
         On the pooled vector.
     area_weighted : bool
         Whether the means of read-out and pooling are weighted by area.
+    sizes : tuple of {"area", "volume", "length"}
+        Sizes of the mesh that are read as well; without these, outputs do not depend on scale. See
+        :meth:`equigeo.mesh.PrimalDualGraph.from_mesh`.
+    inputs : tuple of str
+        Inputs of the mesh that are read as well, see :class:`equigeo.mesh.TriangleMesh`.
+    means, deviations : tuple of float
+        Of the targets of a regression, which convert the outputs to their units; empty for logits.
 
     Examples
     --------
@@ -183,13 +190,16 @@ class PrimalDualClassifier(MeshModel):
         if isinstance(self.head[0], nn.BatchNorm1d):
             self._check_kind(graph)
             check_batch_size(self.head[0], graph.num_graphs, "meshes")
-        vectors = self.embed(graph)  # float32 under autocast, which batch norm does not cast
-        logits: Tensor = self.head(vectors.to(next(self.head.parameters()).dtype))
-        return logits
+        standard, sizes = self._standardized(graph)
+        vectors = torch.cat((self._embed(standard), sizes), dim=1)
+        # float32 under autocast, which batch norm does not cast
+        return self._in_units(self.head(vectors.to(next(self.head.parameters()).dtype)))
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
         """Return the pooled vectors of all blocks or the last, (num_graphs, embedding_width)."""
-        graph = self._standardized(self._as_graph(shapes))
+        return self._embed(self._standardized(self._as_graph(shapes))[0])
+
+    def _embed(self, graph: PrimalDualGraph) -> Tensor:
         vectors = []
         for block in self.blocks:
             graph, _ = block(graph, graph.x_primal, graph.x_dual)
@@ -201,12 +211,17 @@ class PrimalDualClassifier(MeshModel):
 
 
 def _head(width: int, config: ClassifierConfig) -> nn.Sequential:
+    sizes = len(config.sizes)
     if config.hidden is None:
+        width += sizes
         return nn.Sequential(
             nn.BatchNorm1d(width), nn.Dropout(config.dropout), nn.Linear(width, config.num_classes)
         )
-    layers = (nn.Linear(width, config.hidden), nn.Linear(config.hidden, config.num_classes))
-    for layer in layers:  # as PD-MeshNet initializes its linear layers
+    layers = (
+        hidden_layer(width, sizes, config.hidden), nn.Linear(config.hidden, config.num_classes)
+    )  # fmt: skip
+    # As PD-MeshNet initializes its linear layers, which is slow for numbers.
+    for layer in () if config.means else layers:
         nn.init.normal_(layer.weight, std=0.02)
         nn.init.zeros_(layer.bias)
     return nn.Sequential(layers[0], nn.ReLU(), nn.Dropout(config.dropout), layers[1])

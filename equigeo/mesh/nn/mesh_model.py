@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from equigeo._core.checks import check_shape
 from equigeo._core.config import Config, Range, check_config, override
 from equigeo.mesh.geometry.dual_graph import DualKind
-from equigeo.mesh.geometry.features import FeatureSet, feature_channels
+from equigeo.mesh.geometry.features import FeatureSet, SizeName, feature_channels
 from equigeo.mesh.geometry.orient import Surface
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
@@ -42,6 +42,8 @@ class MeshModelConfig(Config):
         "groups": Range(1, 65_536),
         "max_degree": Range(1, 2**31),
         "dropout": Range(0.0, 1.0),
+        "means": Range(-1e30, 1e30, entries=10**6),
+        "deviations": Range(1e-30, 1e30, entries=10**6),
     }
 
     num_classes: int
@@ -60,16 +62,29 @@ class MeshModelConfig(Config):
     coupling: bool = False
     dropout: float
     area_weighted: bool = True
+    sizes: tuple[SizeName, ...] = ()
+    inputs: tuple[str, ...] = ()
+    means: tuple[float, ...] = ()
+    deviations: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         DualKind(self.dual)
+        if len(set(self.inputs)) < len(self.inputs):
+            raise ValueError(f"inputs must have different names, got {self.inputs}")
+        numbers = len(self.means), len(self.deviations)
+        if numbers not in {(0, 0), (self.num_classes, self.num_classes)}:
+            raise ValueError(
+                f"means and deviations must be of {self.num_classes} outputs, got {numbers}"
+            )
 
 
 class MeshModel(SavedConfig):
     """Base class that builds graphs with invariant features and standardizes them."""
 
     config_type: ClassVar[type[Any]]
+    means: Tensor
+    deviations: Tensor
 
     def __init__(
         self,
@@ -79,8 +94,12 @@ class MeshModel(SavedConfig):
         super().__init__()
         self.config = config
         self.dual_kind = DualKind(config.dual)
-        primal, edge = feature_channels(self.dual_kind, config.features)
-        self.standardize_primal, self.standardize_dual = Standardize(primal), Standardize(edge)
+        self._kind = (self.dual_kind, config.features, config.sizes, config.inputs)
+        self._widths = feature_channels(*self._kind)
+        self.standardize_primal, self.standardize_dual = map(Standardize, self._widths)
+        for name in ("means", "deviations"):  # in the configuration, not in the weights
+            value = torch.tensor(getattr(config, name), dtype=torch.get_default_dtype())
+            self.register_buffer(name, value, persistent=False)
 
     @classmethod
     def preset(cls: type[_Model], name: str, num_classes: int, **changes: Any) -> _Model:
@@ -96,8 +115,10 @@ class MeshModel(SavedConfig):
 
     def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
         """Build the graph of a mesh, reusable, with the features and dtype of this model."""
-        dtype = self.standardize_primal.mean.dtype
-        return PrimalDualGraph.from_mesh(mesh, self.dual_kind, self.config.features, dtype=dtype)
+        config, dtype = self.config, self.standardize_primal.mean.dtype
+        return PrimalDualGraph.from_mesh(
+            mesh, *self._kind[:2], sizes=config.sizes, inputs=config.inputs, dtype=dtype
+        )
 
     def fit_standardization(self, graphs: Sequence[PrimalDualGraph]) -> None:
         """Measure mean and deviation of features over all nodes of graphs from :meth:`graph`."""
@@ -118,7 +139,7 @@ class MeshModel(SavedConfig):
         """Return attention and clusters of the original faces of meshes, in evaluation mode."""
         # Attention by block, of the last convolution, relative to 1 for uniform attention;
         # clusters by pooling step.
-        graph = self._standardized(self._as_graph(shapes))
+        graph, _ = self._standardized(self._as_graph(shapes))
         cluster = torch.arange(graph.num_primal, device=graph.x_primal.device)
         attention, clusters = [], []
         with evaluating(self):
@@ -140,7 +161,7 @@ class MeshModel(SavedConfig):
         """Build blocks of given widths per head with their pooling; return their channels, too."""
         config = self.config
         aggregation: Aggregation = "area" if config.area_weighted else "mean"
-        channels = feature_channels(self.dual_kind, config.features)
+        channels = self._widths[0] - len(config.sizes), self._widths[1]
         blocks = nn.ModuleList()
         for width, keep in zip(widths, config.keep, strict=True):
             pool = None
@@ -174,30 +195,52 @@ class MeshModel(SavedConfig):
         device = self.standardize_primal.mean.device
         return PrimalDualGraph.batch([self.graph(mesh) for mesh in meshes]).to(device)
 
+    def _in_units(self, outputs: Tensor) -> Tensor:
+        """Return logits unchanged, and values of a regression in the units of its targets."""
+        return outputs * self.deviations + self.means if self.config.means else outputs
+
     def _check_kind(self, graph: PrimalDualGraph) -> None:
         """Raise unless a graph has the dual kind and the features of the configuration."""
         check_graph(graph)
-        if (graph.dual, graph.features) != (self.dual_kind, self.config.features):
+        if graph.kind != self._kind:
+            wanted, given = (
+                f"{dual.value} graphs with {' + '.join((features, *sizes, *inputs))} features"
+                for dual, features, sizes, inputs in (self._kind, graph.kind)
+            )
             raise ValueError(
-                f"the model expects {self.dual_kind.value} graphs with {self.config.features} "
-                f"features, got {graph.dual.value} with {graph.features}; build them with "
-                "model.graph(mesh)"
+                f"the model expects {wanted}, got {given}; build them with model.graph(mesh)"
             )
 
-    def _standardized(self, graph: PrimalDualGraph) -> PrimalDualGraph:
-        """Validate a graph against the configuration and standardize its features."""
+    def _standardized(self, graph: PrimalDualGraph) -> tuple[PrimalDualGraph, Tensor]:
+        """Validate a graph; return its standardized features and, apart, sizes (meshes, sizes)."""
         self._check_kind(graph)
-        channels = feature_channels(self.dual_kind, self.config.features)
-        for name, width in zip(("x_primal", "x_dual"), channels, strict=True):
+        for name, width in zip(("x_primal", "x_dual"), self._widths, strict=True):
             check_shape(getattr(graph, name), f"graph.{name}", ("nodes", width))
         device = self.standardize_primal.mean.device
         if graph.x_primal.device != device:
             raise ValueError(
                 f"graph must be on {device} as the model is, got {graph.x_primal.device}: graph.to"
             )
-        return graph.with_features(
-            self.standardize_primal(graph.x_primal), self.standardize_dual(graph.x_dual)
-        )
+        # Norms over the faces of a batch would mix the sizes of its meshes: only heads read sizes.
+        number = len(self.config.sizes)
+        widths = [graph.x_primal.shape[1] - number, number]
+        x_primal, own = self.standardize_primal(graph.x_primal).split(widths, dim=1)
+        sizes = own.new_zeros(graph.num_graphs, 0)
+        if number:
+            sizes = group_mean(own, graph.primal_batch, graph.num_graphs)
+        return graph.with_features(x_primal, self.standardize_dual(graph.x_dual)), sizes
+
+
+def hidden_layer(
+    width: int,
+    sizes: int,  # further inputs, the last ones
+    hidden: int,
+) -> nn.Linear:
+    """Build a linear layer whose few sizes weigh as much as all other inputs."""
+    layer = nn.Linear(width + sizes, hidden)
+    if sizes:
+        nn.init.uniform_(layer.weight[:, width:], -1, 1)
+    return layer
 
 
 @dataclass(frozen=True, eq=False, repr=False)

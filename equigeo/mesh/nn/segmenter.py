@@ -20,6 +20,7 @@ from equigeo.mesh.nn.mesh_model import (
     MeshModelConfig,
     adjacency_means,
     face_to_element_means,
+    hidden_layer,
 )
 from equigeo.mesh.nn.pooling import PoolLog
 from equigeo.mesh.nn.readout import Readout
@@ -54,7 +55,8 @@ class SegmenterConfig(MeshModelConfig):
         features and the mean of their adjacencies.
     dropout : float
         Before the linear layer.
-    dual, features, norm, groups, max_degree, activation, self_term, coupling, area_weighted
+    dual, features, norm, groups, max_degree, activation, self_term, coupling
+    area_weighted, sizes, inputs, means, deviations
         See :class:`equigeo.mesh.ClassifierConfig`.
 
     Examples
@@ -79,6 +81,8 @@ class SegmenterConfig(MeshModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.sizes and self.convolve_outputs:
+            raise ValueError("sizes are read by a linear layer, got convolve_outputs")
         if len(self.channels) != len(self.keep) + 1:
             raise ValueError(
                 "channels must have one entry more than keep, that of the bottleneck, "
@@ -168,8 +172,10 @@ class PrimalDualSegmenter(MeshModel):
             )
             self.head: nn.Module = nn.BatchNorm1d(config.num_classes)
         else:
+            number = len(config.sizes)
+            hidden = [hidden_layer(2 * bottom, number, 2 * bottom), nn.ReLU()] if number else []
             self.head = nn.Sequential(
-                nn.Dropout(config.dropout), nn.Linear(2 * bottom, config.num_classes)
+                nn.Dropout(config.dropout), *hidden, nn.Linear(2 * bottom, config.num_classes)
             )
 
     @property
@@ -184,7 +190,8 @@ class PrimalDualSegmenter(MeshModel):
         :func:`~equigeo.mesh.nn.mesh_model.edge_faces`, or of meshes; those of several meshes are
         concatenated. Errors are those of :meth:`equigeo.mesh.PrimalDualClassifier.forward`.
         """
-        graph, skips, logs = self._encode(self._standardized(self._as_graph(shapes)))
+        graph, sizes = self._standardized(self._as_graph(shapes))
+        graph, skips, logs = self._encode(graph)
         if self.readout is not None:
             whole = self.readout(graph)
             graph = graph.with_features(
@@ -193,27 +200,27 @@ class PrimalDualSegmenter(MeshModel):
             )
         for block, log, skip in zip(self.decoder, reversed(logs), reversed(skips), strict=True):
             graph = block(graph, log, skip)
-        return self._outputs(graph)
+        return self._outputs(graph, sizes)
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
         """Return mean and maximum of the coarsest graph, (num_graphs, embedding_width)."""
-        graph, _, _ = self._encode(self._standardized(self._as_graph(shapes)))
+        graph, _, _ = self._encode(self._standardized(self._as_graph(shapes))[0])
         vectors: Tensor = self.summary(graph)
         return vectors
 
-    def _outputs(self, graph: PrimalDualGraph) -> Tensor:
+    def _outputs(self, graph: PrimalDualGraph, sizes: Tensor) -> Tensor:
         x = graph.x_primal
         if self.output_conv is not None:
             x, _, _ = self.output_conv(graph, x, graph.x_dual)
         else:
-            x = torch.cat((x, adjacency_means(graph)), dim=1)
+            own = sizes.index_select(0, graph.primal_batch)
+            x = torch.cat((x, adjacency_means(graph), own), dim=1)
         x = face_to_element_means(
             graph, x, self.config.outputs_at, area_weighted=self.config.area_weighted
         )
         if isinstance(self.head, nn.BatchNorm1d) and self.head.training and len(x) < 2:
             return x  # batch statistics need two rows
-        outputs: Tensor = self.head(x)
-        return outputs
+        return self._in_units(self.head(x))
 
     def _encode(
         self, graph: PrimalDualGraph

@@ -14,8 +14,9 @@ from torch import Tensor
 from equigeo._core.config import Range
 from equigeo._core.text import printable, shorten
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualSegmenter, TriangleMesh
+from equigeo.mesh.geometry.features import SizeName
 from equigeo.mesh.repair.repair import LOAD_RANGES, MERGE
-from equigeo.tasks.common.arguments import Argument, number
+from equigeo.tasks.common.arguments import Argument, natural, number, words
 from equigeo.training.config import RunConfig
 from equigeo.training.process import seed_sequence
 
@@ -65,24 +66,32 @@ def divide_by_faces(
     return [[indices[k] for k in part] for part in parts]
 
 
+UNKNOWN_EARLIER: Final[dict[str, Any]] = {
+    "merge": MERGE, "min_component": 0.0, "sizes": (), "inputs": (),
+}  # fmt: skip
+"""Fields that configurations of earlier versions lack, and what those versions did."""
+
+
 @dataclass(frozen=True)
 class MeshRunConfig(RunConfig):
     """Configuration of a run on mesh files; see `equigeo.mesh.load_mesh` for its fields."""
 
     merge: float = MERGE
     min_component: float = 0.0
+    sizes: tuple[SizeName, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     ranges: ClassVar[Mapping[str, Range]] = {**RunConfig.ranges, **LOAD_RANGES}
 
     @property
-    def loading(self) -> dict[str, float]:
+    def loading(self) -> dict[str, Any]:
         """Arguments of ``load_mesh``."""
-        return {name: getattr(self, name) for name in LOAD_RANGES}
+        return {name: getattr(self, name) for name in (*LOAD_RANGES, "inputs")}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MeshRunConfig:
-        if isinstance(values, Mapping):  # earlier versions lack these fields
-            values = {"merge": MERGE, "min_component": 0.0, **values}
+        if isinstance(values, Mapping):
+            values = {**UNKNOWN_EARLIER, **values}
         return super().from_dict(values)
 
 
@@ -97,6 +106,22 @@ LOADING: Final = (
     ),
 )  # fmt: skip
 """Options of the fields of `MeshRunConfig`."""
+HOLDOUT: Final = Argument(
+    "--holdout",
+    "evaluate on N training meshes, held out, and leave the test part unseen",
+    natural, metavar="N", unit="training meshes",
+)  # fmt: skip
+INPUTS: Final = (
+    Argument(
+        "--sizes", "read the logarithms of these sizes of a mesh, too: area, volume, length;"
+        " without, predictions do not depend on scale", words, metavar="NAME,...",
+    ),
+    Argument(
+        "--inputs", "read these properties of the faces or vertices of the files, too, such as"
+        " red,green,blue", words, metavar="NAME,...",
+    ),
+)  # fmt: skip
+"""The same for what the network reads."""
 RELOADING: Final = tuple(
     replace(argument, help=f"{argument.help} (default: as in training)") for argument in LOADING
 )
@@ -105,7 +130,7 @@ RELOADING: Final = tuple(
 
 def evaluated_part(trained: Any) -> str:
     """Return the name of the samples that a run was evaluated on."""
-    if any(VALIDATED in line for line in trained.history):
+    if any(name.startswith("val_") for line in trained.history for name in line):
         return "validation"
     return "held-out" if getattr(trained.config, "holdout", False) else "test"
 

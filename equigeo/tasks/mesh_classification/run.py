@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from equigeo.datasets import (
     split_indices,
 )
 from equigeo.datasets.meshes import parts_of
+from equigeo.datasets.regression import number_of_elements
 from equigeo.datasets.segmentation.labels import transfer_face_labels
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.subdivide import with_resolution
@@ -65,6 +67,8 @@ class MeshConfig(MeshRunConfig):
         See ``RunConfig``.
     merge, min_component
         See ``equigeo.mesh.load_mesh``.
+    sizes, inputs
+        See ``equigeo.mesh.ClassifierConfig``.
     preset : {"default", "paper"}, model and recipe
     split : {"folder", "16", "10", "5"}
         Protocol that splits the data; see ``equigeo.datasets.split_indices``.
@@ -101,7 +105,7 @@ GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
     BUILTIN: articulated_shapes, "cubes": engraved_cubes,
 }  # fmt: skip
 BATCH_SIZE: Final = 32  # meshes that are classified at once
-PADDING: Final = -2  # label behind the last face of a mesh
+PADDING: Final = -2  # label behind the last face of a mesh; targets are padded by infinity
 
 
 def load_meshes(data: str, **loading: Any) -> MeshDataset:
@@ -174,13 +178,17 @@ Shape: TypeAlias = TriangleMesh | PrimalDualGraph
 
 
 def mesh_digests(shapes: Iterable[Shape]) -> Tensor:
-    """Return digests of positions and faces, independent of winding, (meshes,)."""
+    """Return digests of positions, faces and inputs, independent of winding, (meshes,)."""
     found = []
     for shape in shapes:
         surface = shape.surface if isinstance(shape, PrimalDualGraph) else shape
         if surface is None:
             raise ValueError("a pooled graph has no surface to compute a digest of")
-        found.append(digest(surface.vertices.double(), surface.faces.sort(dim=1).values))
+        more = surface.inputs
+        if isinstance(more, Mapping):
+            more = torch.stack([*more.values()], dim=1) if more else None
+        values = (surface.vertices.double(), surface.faces.sort(dim=1).values)
+        found.append(digest(*values, *(() if more is None else (more,))))
     return torch.tensor(found, dtype=torch.long)
 
 
@@ -189,7 +197,8 @@ class LabelledMeshes(LabelledSource):
     """Source of mesh graphs with one label per mesh, or one per face."""
 
     graphs: Sequence[PrimalDualGraph]  # on the CPU
-    labels: Any  # (meshes,), or a sequence of (faces,) per mesh, -1 if unknown
+    # (meshes,), or per mesh (faces,), -1 if unknown, or (elements, targets), NaN if unknown
+    labels: Any
     jitter: float = 0.0  # see `PrimalDualGraph.deform`, as stretch
     stretch: float = 0.0
     resampled: Sequence[LabelledMeshes] = ()  # the meshes at other resolutions, drawn uniformly
@@ -242,7 +251,8 @@ class LabelledMeshes(LabelledSource):
             labels = self.labels[torch.as_tensor(indices, dtype=torch.long)]
         else:
             rows = [source.labels[i] for source, i in chosen]
-            labels = pad_sequence(rows, batch_first=True, padding_value=PADDING)
+            padding = math.inf if rows[0].is_floating_point() else PADDING
+            labels = pad_sequence(rows, batch_first=True, padding_value=padding)
         return LabelledBatch(graph, labels, len(indices) if total is None else total)
 
 
@@ -283,12 +293,18 @@ def _resampled(config: RunConfig, model: Any, dataset: Any, part: Tensor) -> lis
     # Before training: one simplification takes as long as a training step.
     found = []
     for number, share in enumerate(config.recipe.resolutions):
-        meshes = [
-            with_resolution(
-                dataset.meshes[i], share, derived_generator(config.seed, "resolution", number, i)
+        meshes = []
+        for i in part.tolist():
+            mesh, generator = (
+                dataset.meshes[i],
+                derived_generator(config.seed, "resolution", number, i),
             )
-            for i in part.tolist()
-        ]
+            other = with_resolution(mesh, share, generator)
+            if mesh.inputs:
+                values = torch.stack([*mesh.inputs.values()], dim=1)
+                columns = transfer_face_labels(mesh, values, other).unbind(1)
+                other = replace(other, inputs=dict(zip(mesh.inputs, columns, strict=True)))
+            meshes.append(other)
         found.append(labelled_meshes(model, dataset, part, meshes))
     return found
 
@@ -326,6 +342,15 @@ class TrainedMeshModel(TrainedModel[_Config]):
             return []
         vectors = classify(self.model, self._batches(meshes), self.model.embed)
         return list(self.novelty(vectors).tolist())
+
+    def outputs(self, meshes: Sequence[Shape]) -> list[Tensor]:
+        """Return the outputs at the elements of each mesh or graph of a mesh."""
+        if len(meshes) == 0:
+            return []
+        at = getattr(self.model.config, "outputs_at", "mesh")
+        surfaces = [m.surface if isinstance(m, PrimalDualGraph) else m for m in meshes]
+        found = classify(self.model, self._batches(meshes))
+        return list(found.split([number_of_elements(surface, at) for surface in surfaces]))
 
     def _batches(self, meshes: Sequence[Shape]) -> Iterator[PrimalDualGraph]:
         graphs = [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -32,10 +33,12 @@ from equigeo.tasks.common.measures import (
     ranking,
 )
 from equigeo.tasks.common.mesh_data import (
+    INPUTS,
     LARGEST_SHOWN,
     LOADING,
     RELOADING,
     VALIDATED,
+    MeshRunConfig,
     evaluated_part,
     repair_summary,
     report_facts,
@@ -43,6 +46,7 @@ from equigeo.tasks.common.mesh_data import (
 )
 from equigeo.tasks.mesh_classification.run import (
     BATCH_SIZE,
+    BUILTIN,
     GENERATED,
     LabelledMeshes,
     MeshConfig,
@@ -64,8 +68,7 @@ from equigeo.tasks.task import (
     number_trained_on,
     run_facts,
 )
-from equigeo.training.config import RunConfig
-from equigeo.training.objective import CrossEntropy, FitPlan
+from equigeo.training.objective import CrossEntropy, FitPlan, Objective
 from equigeo.training.process import derived_generator
 
 MESH_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "re-indexed", "all of these")
@@ -139,7 +142,8 @@ def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
     if pairs is not None:
         face, place = order.argsort()[pairs // 3], pairs % 3
         pairs = 3 * face + (place - shift[face, 0]) % 3
-    return TriangleMesh(vertices, faces, pairs)
+    inputs = {name: x[order] for name, x in mesh.inputs.items()}
+    return TriangleMesh(vertices, faces, pairs, inputs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -327,32 +331,102 @@ _SPLIT_INDEX = Argument(
 )
 
 
-_Config = TypeVar("_Config", bound=RunConfig)
+_Config = TypeVar("_Config", bound=MeshRunConfig)
 _Data = TypeVar("_Data")
 _Trained = TypeVar("_Trained", bound=TrainedMeshModel[Any])
 
 
-# Ranking of a mesh, files, and entries of its shape and of its page.
-Predicted: TypeAlias = tuple[
-    list[tuple[str, float]], dict[str, bytes], dict[str, Any], dict[str, Any]
-]
+class Predicted(NamedTuple):
+    """Prediction of one mesh, with entries of its shape and of its page."""
+
+    ranking: list[tuple[str, float]]
+    files: dict[str, bytes]
+    shape: dict[str, Any]
+    page: dict[str, Any]
+    values: Mapping[str, float] = MappingProxyType({})
+    summary: str = ""
+
+
+# Entries of the history that a task measures, objective, and function (test, name, model) of these.
+Fit: TypeAlias = tuple[Objective, Callable[[LabelledMeshes, str, nn.Module], dict[str, float]]]
 
 
 class MeshTask(Task[_Config, _Data, _Trained]):
     """Base class of tasks on meshes."""
 
     example_data = "builtin"
-    built_in: ClassVar[Collection[str]]  # names of data sets that are no path
+    built_in: ClassVar[Collection[str]] = (BUILTIN,)  # names of data sets that are no path
+    data_remedy = "builtin, a folder or an archive"
     writes_report = True
     files = "OBJ, OFF, PLY, STL or GLB"
     suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
+    evaluate_arguments: ClassVar[tuple[Argument, ...]] = (
+        Argument(
+            "--data", "default: the training data of the model", metavar="builtin|DIR|ARCHIVE"
+        ),
+        Argument("--seed", "seed of transformed copies (default: 0)", natural),
+        ALLOW_TRAINED,
+    )
     predict_arguments = RELOADING
 
     def resolve_data(self, data: str | None) -> str:
         return data if data is not None and data in self.built_in else super().resolve_data(data)
 
-    def preset_model(self, config: _Config, num_classes: int = 2) -> Any:
-        return self.trained_type.model_type.preset(config.preset, num_classes=num_classes)
+    def preset_model(self, config: _Config, num_classes: int = 2, **changes: Any) -> Any:
+        model: Any = self.trained_type.model_type
+        changes |= {"sizes": config.sizes, "inputs": config.inputs}
+        return model.preset(config.preset, num_classes, **changes)
+
+    def plan(self, config: _Config, data: _Data, model: Any = None) -> FitPlan:
+        source: Any = data
+        parts = self._split(data, config, validate=True)
+        if model is None:
+            model = self._new_model(config, data, parts[0])
+        train, test = mesh_sources(config, model, data, parts)
+        objective, evaluate = self._fit(config, model, train)
+        novelty = partial(mesh_novelty, train, self.trained_type.batch_size)
+        is_validated = source.in_val is not None and getattr(config, "split", "folder") == "folder"
+        measured = partial(evaluate, test, list(self.measures)[is_validated])
+        # a read-out of one stream leaves the last layers of the other unused
+        used = getattr(model.config, "streams", "both") == "both"
+        return FitPlan(config, model, source.classes, train, objective, measured, used, novelty)
+
+    def _new_model(self, config: _Config, data: Any, train: Tensor) -> Any:
+        """Draw the model with initial weights for the data."""
+        return self._initial_model(config, len(data.classes))
+
+    def evaluate(self, trained: _Trained, options: argparse.Namespace) -> EvaluationOutput:
+        from equigeo.report import render_report  # plotly, which the other commands do without
+
+        config = self._evaluated(options, trained.config)
+        dataset: Any = self.load(config)
+        _, test = self._split(dataset, config)
+        found, text, summarize = self._evaluation(trained, dataset, test, options.seed or 0)
+        seen = describe_trained_on(
+            found.trained_on, len(test), "meshes", allowed=options.allow_trained
+        )
+        results = summarize(trained, found, dataset, options.command_line, config)
+        text = "\n\n".join(filter(None, (repair_summary(dataset.reports), text, seen)))
+        return EvaluationOutput(text, found.to_dict(), render_report(results))
+
+    def _evaluated(self, options: argparse.Namespace, config: Any) -> Any:
+        """Return the configuration of the data to evaluate on: other data, or those of training."""
+        is_other = options.data not in (None, config.data)
+        return replace(config, data=options.data, holdout=0) if is_other else config
+
+    @abstractmethod
+    def _split(self, dataset: Any, config: Any, *, validate: bool = False) -> tuple[Tensor, Tensor]:
+        """Return positions of the training and of the evaluated meshes."""
+
+    @abstractmethod
+    def _fit(self, config: Any, model: Any, train: LabelledMeshes) -> Fit:
+        """Return the objective and the evaluation during training."""
+
+    @abstractmethod
+    def _evaluation(
+        self, trained: Any, dataset: Any, test: Tensor, seed: int
+    ) -> tuple[Any, str, Callable[..., dict[str, Any]]]:
+        """Return the evaluation, its text, and the function that collects its report."""
 
     def predict(
         self, trained: _Trained, path: Path, top: int = 1, *, view: bool = False
@@ -366,7 +440,9 @@ class MeshTask(Task[_Config, _Data, _Trained]):
         remark = ""
         if trained.novelty is not None and score > 1:
             remark = f"resembles nothing it was trained on: {trained.novelty.describe(score)}"
-        ranked, files, shape, page = self._predicted(trained, graph, report, top, bool(remark))
+        ranked, files, shape, page, values, summary = self._predicted(
+            trained, graph, report, top, bool(remark)
+        )
         if view:
             from equigeo.report import render_report  # plotly, which the other commands do without
 
@@ -377,7 +453,7 @@ class MeshTask(Task[_Config, _Data, _Trained]):
                 page["shapes"] = [shape_geometry(trained.model, name, mesh) | shape]
             # names need not be UTF-8
             files[self.written[-1]] = render_report(page).encode(errors="backslashreplace")
-        return FilePrediction(path, ranked[:top], notes, files, remark)
+        return FilePrediction(path, ranked[:top], notes, files, remark, summary, values)
 
     @abstractmethod
     def _predicted(
@@ -418,7 +494,7 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
             "evaluate on N training meshes per class, held out, and leave the test part unseen",
             natural, metavar="N", unit="training meshes",
         ),
-        *LOADING,
+        *LOADING, *INPUTS,
     )  # fmt: skip
     evaluate_arguments = (
         Argument(
@@ -444,37 +520,22 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         about = f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
         return ", ".join(filter(None, (about, repair_summary(data.reports))))
 
-    def plan(
-        self, config: MeshConfig, data: MeshDataset, model: PrimalDualClassifier | None = None
-    ) -> FitPlan:
-        if model is None:
-            model = self._initial_model(config, data.num_classes)
-        parts = split_meshes(data, config, validate=True)
-        train, test = mesh_sources(config, model, data, parts)
-        # a read-out of one stream leaves the last layers of the other unused
-        used = model.config.streams == "both"
-        objective = CrossEntropy.of(config.recipe, train.labels, data.num_classes)
-        novelty = partial(mesh_novelty, train, BATCH_SIZE)
-        is_validated = config.split == "folder" and data.in_val is not None
-        evaluate = partial(_evaluate, test, VALIDATED if is_validated else "test_accuracy")
-        return FitPlan(config, model, data.classes, train, objective, evaluate, used, novelty)
+    def _split(
+        self, dataset: MeshDataset, config: MeshConfig, *, validate: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        return split_meshes(dataset, config, validate=validate)
 
-    def evaluate(
-        self, trained: TrainedMeshClassifier, options: argparse.Namespace
-    ) -> EvaluationOutput:
-        from equigeo.report import render_report  # plotly, which the other commands do without
+    def _fit(self, config: MeshConfig, model: PrimalDualClassifier, train: LabelledMeshes) -> Fit:
+        return CrossEntropy.of(config.recipe, train.labels, model.config.num_classes), _evaluate
 
-        config = _configure(options, trained.config)
-        dataset = load_meshes(config.data, **config.loading)
-        _, test = split_meshes(dataset, config)
-        evaluation = evaluate_mesh_classifier(trained, dataset, test, options.seed or 0)
-        seen = describe_trained_on(
-            evaluation.trained_on, len(test), "meshes", allowed=options.allow_trained
-        )
-        results = summarize_run(trained, evaluation, dataset, options.command_line, config)
-        parts = (repair_summary(dataset.reports), _text(evaluation), seen)
-        text = "\n\n".join(filter(None, parts))
-        return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
+    def _evaluated(self, options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
+        return _configure(options, config)
+
+    def _evaluation(
+        self, trained: TrainedMeshClassifier, dataset: MeshDataset, test: Tensor, seed: int
+    ) -> tuple[MeshEvaluation, str, Callable[..., dict[str, Any]]]:
+        found = evaluate_mesh_classifier(trained, dataset, test, seed)
+        return found, _text(found), summarize_run
 
     def _predicted(
         self,
@@ -492,7 +553,7 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
             "lead": f"Prediction of a {trained.what} of {len(trained.classes)} classes.",
             "facts": [(name, f"{p:.1%}") for name, p in shown],
         }
-        return ranking(trained.classes, logits, top), {}, shape, page
+        return Predicted(ranking(trained.classes, logits, top), {}, shape, page)
 
 
 classify_file = MeshClassification().predict

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Final, Literal, cast
 
 import numpy as np
@@ -18,6 +16,7 @@ from equigeo._core.config import Range
 from equigeo._core.text import printable
 from equigeo.datasets import (
     EdgeLabels,
+    MeshRegressionDataset,
     SegmentedMeshDataset,
     articulated_parts,
     load_segmentation_folder,
@@ -29,7 +28,7 @@ from equigeo.mesh import LoadReport, PrimalDualGraph, PrimalDualSegmenter, Trian
 from equigeo.mesh.geometry.features import AreaShares
 from equigeo.mesh.io.ply import format_ply
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
-from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
+from equigeo.tasks.common.arguments import Argument, class_table, copies_table
 from equigeo.tasks.common.measures import (
     MESH_FACE_ACCURACY,
     CopyResult,
@@ -40,6 +39,8 @@ from equigeo.tasks.common.measures import (
     segmentation_measures,
 )
 from equigeo.tasks.common.mesh_data import (
+    HOLDOUT,
+    INPUTS,
     LARGEST_SHOWN,
     LOADING,
     VALIDATED,
@@ -55,20 +56,19 @@ from equigeo.tasks.mesh_classification.run import (
     Shape,
     TrainedMeshModel,
     mesh_digests,
-    mesh_novelty,
-    mesh_sources,
 )
 from equigeo.tasks.mesh_classification.task import (
+    Fit,
     MeshTask,
     Predicted,
     class_positions,
     mesh_run_summary,
     random_copies,
 )
-from equigeo.tasks.task import ALLOW_TRAINED, Evaluation, EvaluationOutput, describe_trained_on
+from equigeo.tasks.task import Evaluation
 from equigeo.training.config import Recipe
 from equigeo.training.data import LabelledBatch
-from equigeo.training.objective import FitPlan, Objective
+from equigeo.training.objective import Objective
 from equigeo.training.process import seed_sequence
 
 SEGMENTATION_RECIPES: Final[dict[str, Recipe]] = {
@@ -95,6 +95,8 @@ class SegmentationConfig(MeshRunConfig):
         See ``RunConfig``.
     merge, min_component
         See ``equigeo.mesh.load_mesh``.
+    sizes, inputs
+        See ``equigeo.mesh.ClassifierConfig``.
     preset : {"default", "paper"}, model and recipe
     holdout : int
         If positive, evaluate on this number of training meshes instead of the test meshes.
@@ -129,7 +131,10 @@ def load_segmented_meshes(data: str, **loading: Any) -> SegmentedMeshDataset:
 
 
 def split_segmented_meshes(
-    dataset: SegmentedMeshDataset, config: SegmentationConfig, *, validate: bool = False
+    dataset: SegmentedMeshDataset | MeshRegressionDataset,
+    config: Any,  # with `holdout`
+    *,
+    validate: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return increasing positions of the training and of the evaluated meshes.
 
@@ -223,11 +228,7 @@ class TrainedMeshSegmenter(TrainedMeshModel[SegmentationConfig]):
         Invariant to rotation, reflection, translation and scale, and equivariant to permutations
         of faces and vertices, with the default preset.
         """
-        if len(meshes) == 0:
-            return []
-        logits = classify(self.model, self._batches(meshes))
-        sizes = [m.num_faces if isinstance(m, TriangleMesh) else m.num_primal for m in meshes]
-        return list(logits.split(sizes))
+        return self.outputs(meshes)
 
 
 # Copies with the same order of faces; tests cover renumbering.
@@ -398,28 +399,14 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     """
 
     help = "segment triangle meshes"
-    built_in = (BUILTIN,)
-    data_remedy = "builtin, a folder or an archive"
     train_arguments = (
         Argument(
             "--data", "the built-in shapes, or a folder or archive {train,val,test}/<mesh> with"
             " seg/<mesh>.eseg, .seg, .txt or .npy, or labels in PLY files",
             metavar="builtin|DIR|ARCHIVE",
         ),
-        Argument(
-            "--holdout",
-            "evaluate on N training meshes, held out, and leave the test part unseen",
-            natural, metavar="N", unit="training meshes",
-        ),
-        *LOADING,
+        HOLDOUT, *LOADING, *INPUTS,
     )  # fmt: skip
-    evaluate_arguments = (
-        Argument(
-            "--data", "default: the training data of the model", metavar="builtin|DIR|ARCHIVE"
-        ),
-        Argument("--seed", "seed of transformed copies (default: 0)", natural),
-        ALLOW_TRAINED,
-    )
     measures = dict.fromkeys(
         ("test_accuracy", VALIDATED), f"{{part}} {MESH_FACE_ACCURACY} {{value:.2%}}"
     )
@@ -433,39 +420,19 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     def describe(self, config: SegmentationConfig, data: SegmentedMeshDataset) -> str:
         return f"{len(data)} meshes with {data.num_classes} parts, {config.preset} preset"
 
-    def plan(
-        self,
-        config: SegmentationConfig,
-        data: SegmentedMeshDataset,
-        model: PrimalDualSegmenter | None = None,
-    ) -> FitPlan:
-        if model is None:
-            model = self._initial_model(config, data.num_classes)
-        parts = split_segmented_meshes(data, config, validate=True)
-        train, test = mesh_sources(config, model, data, parts)
-        objective = FaceCrossEntropy(config.recipe.label_smoothing)
-        novelty = partial(mesh_novelty, train, BATCH_SIZE)
-        evaluate = partial(_evaluate, test, "test_accuracy" if data.in_val is None else VALIDATED)
-        return FitPlan(config, model, data.classes, train, objective, evaluate, novelty=novelty)
+    def _split(
+        self, dataset: SegmentedMeshDataset, config: SegmentationConfig, *, validate: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        return split_segmented_meshes(dataset, config, validate=validate)
 
-    def evaluate(
-        self, trained: TrainedMeshSegmenter, options: argparse.Namespace
-    ) -> EvaluationOutput:
-        from equigeo.report import render_report  # plotly, which the other commands do without
+    def _fit(self, config: SegmentationConfig, model: Any, train: LabelledMeshes) -> Fit:
+        return FaceCrossEntropy(config.recipe.label_smoothing), _evaluate
 
-        config = trained.config
-        if options.data not in (None, config.data):
-            config = replace(config, data=options.data, holdout=0)
-        dataset = load_segmented_meshes(config.data, **config.loading)
-        _, test = split_segmented_meshes(dataset, config)
-        evaluation = evaluate_mesh_segmenter(trained, dataset, test, options.seed or 0)
-        seen = describe_trained_on(
-            evaluation.trained_on, len(test), "meshes", allowed=options.allow_trained
-        )
-        command = options.command_line
-        results = summarize_segmentation(trained, evaluation, dataset, command, config)
-        text = f"{_text(evaluation)}\n\n{seen}"
-        return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
+    def _evaluation(
+        self, trained: TrainedMeshSegmenter, dataset: SegmentedMeshDataset, test: Tensor, seed: int
+    ) -> tuple[SegmentationEvaluation, str, Callable[..., dict[str, Any]]]:
+        found = evaluate_mesh_segmenter(trained, dataset, test, seed)
+        return found, _text(found), summarize_segmentation
 
     def _predicted(
         self,
@@ -496,7 +463,7 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         }
         file = read_mesh_file(report.path)
         ply = format_ply(file, face_colors=colors[of_file], face_labels=numbers[of_file])
-        return ranked, {".parts.ply": ply}, {"predicted_parts": parts.tolist()}, page
+        return Predicted(ranked, {".parts.ply": ply}, {"predicted_parts": parts.tolist()}, page)
 
 
 _NO_PART = (128, 128, 128)  # color of a face that was dropped

@@ -1,7 +1,9 @@
 """Graphs of meshes and of batches: nothing leaks between meshes, numbering permutes nodes."""
 
+import copy
 import itertools
 import time
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,7 +11,16 @@ import torch
 from hypothesis import given
 
 from bench.large_mesh import torus
-from equigeo.mesh import DualKind, PrimalDualGraph, ResidualBlock, patches
+from equigeo.mesh import (
+    DualKind,
+    PrimalDualGraph,
+    PrimalDualSegmenter,
+    ResidualBlock,
+    TriangleMesh,
+    patches,
+    simplify,
+    subdivide,
+)
 from equigeo.mesh.geometry import dual_graph
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
 from tests.draws import generator
@@ -309,3 +320,64 @@ def test_patches_of_small_and_empty_graphs_and_wrong_sizes():
         wrong = patches(torus_graph(side=3), faces, rings)
         refused("max_faces must be positive and rings not negative", next, wrong)
     refused("PrimalDualGraph", next, patches(torus(3), 5, 1), error=TypeError)
+
+
+VECTOR = ("vx", "vy", "vz")
+
+
+def with_inputs(shape: TriangleMesh) -> TriangleMesh:
+    drawn = torch.randn(4, shape.num_faces, generator=torch.Generator().manual_seed(0))
+    return replace(shape, inputs=dict(zip(("heat", *VECTOR), drawn, strict=True)))
+
+
+@pytest.mark.parametrize("determinant", [1, -1])
+def test_inputs_are_invariant_and_vectors_turn_with_the_mesh(determinant):
+    shape = with_inputs(shapes.lumpy(shapes.icosphere(1)))
+    torch.manual_seed(0)
+    model = PrimalDualSegmenter.preset("default", 2, inputs=("heat", *VECTOR), sizes=("area",))
+    model.double().eval()
+    turn = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64))[0]
+    turn = turn * (determinant * torch.linalg.det(turn)).sign()
+    moved = shape.act(turn)
+    found = torch.stack([moved.inputs[name] for name in VECTOR], dim=1)
+    before = torch.stack([shape.inputs[name] for name in VECTOR], dim=1)
+    torch.testing.assert_close(found, before @ turn.mT)
+    torch.testing.assert_close(torch.stack([*shape.act(3 * turn).inputs.values()])[1:].T, found)
+    graph = model.graph(shape)
+    normal = torch.linalg.cross(
+        *(graph.surface.vertices[graph.surface.faces].diff(dim=1).unbind(1))
+    )
+    cosine = (torch.nn.functional.normalize(normal) * before).sum(dim=1)
+    expected = torch.stack([shape.inputs["heat"], cosine, before.norm(dim=1)], dim=1)
+    torch.testing.assert_close(graph.x_primal[:, -4:-1], expected)  # the last is the size
+    torch.testing.assert_close(graph.x_dual[:, -3:], expected[graph.undirected].mean(dim=1))
+    with torch.no_grad():
+        torch.testing.assert_close(model(moved), model(shape))
+        still = replace(moved, inputs=shape.inputs)
+        assert (model(still) - model(shape)).abs().max() > 1e-3  # about 0.1
+
+
+def test_inputs_follow_every_change_of_a_mesh():
+    shape = with_inputs(shapes.lumpy(shapes.icosphere(1)))
+    assert torch.equal(subdivide(shape).inputs["heat"], shape.inputs["heat"].repeat_interleave(4))
+    copies = copy.deepcopy(shape)
+    assert torch.equal(copies.inputs["vx"], shape.inputs["vx"])
+    graph = PrimalDualGraph.from_mesh(shape, inputs=("heat",))
+    both = PrimalDualGraph.batch([graph, graph]).to("cpu")
+    noisy = both.deform(jitter=0.1, stretch=0.1, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(noisy.x_primal[:, -1].reshape(2, -1)[1], shape.inputs["heat"].float())
+    parts = [*patches(graph, max_faces=30, rings=1)]
+    assert all(part.graph.kind == graph.kind for part in parts)
+    with pytest.raises(
+        ValueError, match="the mesh has no input 'mass', but heat, vx, vy, vz; load"
+    ):
+        PrimalDualGraph.from_mesh(shape, inputs=("heat", "mass"))
+    model = PrimalDualSegmenter.preset("default", 2, inputs=("heat",))
+    with pytest.raises(ValueError, match="the mesh has no input 'heat', but none"):
+        model(simplify(shape, 40))
+    with pytest.raises(ValueError, match=r"input 'heat' must be finite \(80,\), got \(3,\)"):
+        replace(shape, inputs={"heat": torch.zeros(3)})
+    with pytest.raises(ValueError, match=r"input 'heat' must be finite"):
+        replace(shape, inputs={"heat": torch.full((80,), torch.inf)})
+    with pytest.raises(ValueError, match="inputs must have different names"):
+        PrimalDualSegmenter.preset("default", 2, inputs=("heat", "heat"))
