@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
+import numpy as np
 import scipy
 import torch
 from torch import Tensor
@@ -128,8 +129,11 @@ def log_sizes(surface: Surface, sizes: Sequence[SizeName]) -> Tensor:
 
 def _of_pairs(x: Tensor, surface: Surface, dual: DualKind) -> Tensor:
     """Return the mean of the two faces of each pair, or the source face per direction."""
-    two_sides = x[surface.edges()]
-    return two_sides.mean(dim=1) if dual is DualKind.SINGLE else two_sides.flatten(0, 1)
+    edges = surface.edges()
+    if dual is not DualKind.SINGLE:
+        return x[edges].flatten(0, 1)
+    one, other = (x.index_select(0, side) for side in edges.unbind(1))  # half the memory
+    return one.add_(other).div_(2)
 
 
 def _shape_features(
@@ -276,15 +280,25 @@ def _gather(points: _Points) -> _Points:
     kept = moments[:, 0] > 0
     position, moments = position[kept], moments[kept]
     _, axes = torch.linalg.eigh(moments[:, 7:].sum(dim=0).unflatten(0, (3, 3)))
-    side = _CELL
-    while True:
-        place = (position @ axes / side).floor().clamp(-1e15, 1e15).long()
-        number, cell = place.unique(dim=0, return_inverse=True)
-        if len(number) <= _LARGEST:
-            break
-        side *= 2
-    sums = moments.new_zeros(len(number), moments.shape[1]).index_add(0, cell, moments)
+    place, cell = _distinct((position @ axes / _CELL).floor().clamp(-1e15, 1e15).long())
+    while len(place) > _LARGEST:  # cells of twice the side
+        place, coarse = _distinct(place.div(2, rounding_mode="floor"))
+        cell = coarse[cell]
+    sums = moments.new_zeros(len(place), moments.shape[1]).index_add(0, cell, moments)
     return _Points(sums[:, 1:4] / sums[:, :1], sums)
+
+
+def _distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distinct rows of integers (n, 3) in order, and the number of each row's."""
+    low = rows.amin(dim=0)
+    size = (rows.amax(dim=0) - low + 1).tolist()
+    if math.prod(size) >= 2**63:
+        return rows.unique(dim=0, return_inverse=True)
+    # Sorting one number per row takes a tenth of the time.
+    x, y, z = (rows - low).unbind(1)
+    key, number = ((x * size[1] + y) * size[2] + z).unique(return_inverse=True)
+    parts = key // (size[1] * size[2]), key // size[2] % size[1], key % size[2]
+    return torch.stack(parts, dim=1) + low, number
 
 
 def _measure(centres: Tensor, points: _Points) -> Tensor:
@@ -336,7 +350,11 @@ def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
     # What is a thousandth of a cell away is there.
     weight = 1 / (torch.from_numpy(distance).to(wanted).square() + (1e-3 * _CELL) ** 2)
     weight = weight / weight.sum(dim=1, keepdim=True)
-    return torch.einsum("fk,fkc->fc", weight, values[torch.from_numpy(near).to(places.device)])
+    ends = np.arange(0, near.size + 1, count)
+    average = scipy.sparse.csr_array(
+        (weight.numpy(force=True).ravel(), near.ravel(), ends), (len(near), len(places))
+    )
+    return torch.from_numpy(average @ values.numpy(force=True)).to(values.device)
 
 
 class AreaShares(NamedTuple):

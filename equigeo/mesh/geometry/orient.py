@@ -61,7 +61,8 @@ def orient(
     turned = torch.zeros_like(is_open)
     volume = _signed_volume(mesh) * _side(mesh, part, ~is_open)[part]
     measures = [(volume, geometry.area * extent, ~is_open)]
-    measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
+    if bool(is_open.any()):
+        measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
     # Each measure is an integral over a part that changes sign with its winding, and the bound is
     # the same integral without cancellation. The first measure above rounding decides.
     for measure, bound, applies in measures:

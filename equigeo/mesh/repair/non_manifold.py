@@ -84,6 +84,9 @@ def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np
 def _sheets(links: _Graph, num_faces: int) -> NDArray[np.int64]:
     """Return the sheet of each face and of its reverse, (2, faces)."""
     left, right, clash = links
+    if not clash.any():  # the two sides of each part
+        part = connected_components_numpy(left, right, num_faces)
+        return np.stack([part, part + num_faces])
     row = np.concatenate([left, left + num_faces])
     column = np.concatenate([right + num_faces * clash, right + num_faces * ~clash])
     return connected_components_numpy(row, column, 2 * num_faces).reshape(2, num_faces)

@@ -369,8 +369,8 @@ class _Draft:
             self.edges = EdgeTable.from_faces(self.faces)
 
     def drop_degenerate(self, points: NDArray[np.float64]) -> None:
-        repeats: NDArray[np.bool_] = (self.faces == self.faces[:, [1, 2, 0]]).any(axis=1)
-        self.drop("repeated_index_faces", repeats, "repeats a vertex")
+        a, b, c = self.faces.T
+        self.drop("repeated_index_faces", (a == b) | (b == c) | (c == a), "repeats a vertex")
         a, b, c = self.faces.T
         area = np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a]), axis=1) / 2
         by_triangle = np.zeros(len(self.turned))
@@ -555,7 +555,16 @@ def duplicate_faces(
     faces: NDArray[np.int64],  # (faces, 3)
 ) -> NDArray[np.bool_]:
     """Mark triangles on the same vertices as an earlier one, in either winding, (faces,)."""
-    first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)[1]
-    duplicate = np.ones(len(faces), bool)
-    duplicate[first] = False
+    # Equal faces have equal sums of random numbers of their vertices; others nearly never have.
+    code = np.random.default_rng(0).integers(0, 2**64, int(faces.max(initial=0)) + 1, np.uint64)
+    total = code[faces].sum(axis=1, dtype=np.uint64)
+    ordered = np.sort(total)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    duplicate = np.zeros(len(faces), bool)
+    if not len(repeated):
+        return duplicate
+    alike = np.flatnonzero(np.isin(total, repeated))
+    first = np.unique(np.sort(faces[alike], axis=1), axis=0, return_index=True)[1]
+    duplicate[alike] = True
+    duplicate[alike[first]] = False
     return duplicate

@@ -19,6 +19,7 @@ _MOST_FACES = 256  # at one edge: the number of pairs is quadratic
 # Copies of a vertex lie within this share of the shortest edge of their faces, so that no two
 # corners of a face are copies of each other.
 _MOST_OF_EDGE = 0.1
+_FITS = 2**31  # below it 32 bits are enough
 _FINER = 4  # by how much the distance shrinks where vertices are crowded
 
 
@@ -43,8 +44,8 @@ class EdgeTable:
         low, high = np.minimum(tail, head), np.maximum(tail, head)
         # Fits into 64 bits up to 3.03e9 vertices, the root of 2**63.
         key = low * (int(high.max(initial=0)) + 1) + high
-        order = np.argsort(key, kind="stable")
-        starts = np.append(True, np.diff(key[order]) != 0)[: len(key)]
+        key, order = _sort(key)
+        starts = np.append(True, np.diff(key) != 0)[: len(key)]
         edge = np.empty(len(key), np.int64)
         edge[order] = np.cumsum(starts) - 1
         return cls(edge, tail < head, order, np.append(np.flatnonzero(starts), len(key)))
@@ -58,6 +59,17 @@ class EdgeTable:
         """Return pairs of half-edges at edges of two faces, (pairs, 2), the earlier first."""
         first = self.ptr[:-1][self.num_faces_at_edge == 2]
         return np.stack([self.order[first], self.order[first + 1]], axis=1)
+
+
+def _sort(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return sorted numbers that are not negative, and their positions in a stable order."""
+    # Sorting the pairs of number and position as one number takes a third of the time.
+    bits = len(keys).bit_length()
+    if int(keys.max(initial=0)).bit_length() + bits > 63:
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+    both = np.sort(keys << bits | np.arange(len(keys)))
+    return both >> bits, both & ((1 << bits) - 1)
 
 
 class NearEdges(NamedTuple):
@@ -81,10 +93,13 @@ def near_boundary_edges(
     if not len(alone):
         return NearEdges(first, 0, 0.0)
     tail, head = faces.ravel()[alone], np.roll(faces, -1, axis=1).ravel()[alone]
+    ends = np.union1d(tail, head)
+    is_end = np.zeros(len(points), bool)
+    is_end[ends] = True
+    faces = faces[is_end[faces].any(axis=1)]
     lengths = np.linalg.norm(points[faces] - points[np.roll(faces, -1, axis=1)], axis=2)
     shortest = np.full(len(points), np.inf)
     np.minimum.at(shortest, faces.ravel(), np.repeat(lengths.min(axis=1), 3))
-    ends = np.union1d(tail, head)
     place, extent = _copies(points, _MOST_OF_EDGE * shortest, ends, tolerance, least)
     # Vertices alone may be close for another reason: both ends of an edge must have copies.
     swap = place[tail] > place[head]
@@ -139,8 +154,11 @@ def pair_faces(
         kept = _sole_pairs(loose, edges, crowd)
         crowd = crowd[~np.isin(crowd, kept)]
         found += [kept, _radial_pairs(points, faces, edges, crowd)]
-    pairs = np.sort(np.concatenate(found), axis=1)
-    return pairs[np.argsort(pairs[:, 0])]
+    partner = np.full(faces.size, -1)  # of the earlier half-edge of each pair
+    for one, other in (pairs.T for pairs in found):
+        partner[np.minimum(one, other)] = np.maximum(one, other)
+    first = np.flatnonzero(partner >= 0)
+    return np.stack([first, partner[first]], axis=1)
 
 
 def all_pairs(edges: EdgeTable) -> NDArray[np.int64]:
@@ -318,7 +336,7 @@ class MeshTopology:
         # A half-edge without a partner in `pairs` is an edge of its own.
         num_edges = len(counts) if pairs is None else faces.size - len(pairs)
         used = np.bincount(faces.ravel()) > 0
-        fans = _num_fans(faces, _all_links(edges) if pairs is None else pairs)
+        fans = _num_fans(faces, edges, twins, pairs)
         return cls(
             closed=bool((counts == 2).all()) if pairs is None else 2 * len(pairs) == faces.size,
             oriented=bool((edges.forward[twins[:, 0]] != edges.forward[twins[:, 1]]).all()),
@@ -351,9 +369,36 @@ def _all_links(edges: EdgeTable) -> NDArray[np.int64]:
     return np.stack([first, edges.order], axis=1)[first != edges.order]
 
 
-def _num_fans(faces: NDArray[np.int64], links: NDArray[np.int64]) -> NDArray[np.int64]:
+def _num_fans(
+    faces: NDArray[np.int64],
+    edges: EdgeTable,
+    twins: NDArray[np.int64],  # (pairs, 2) paired half-edges
+    pairs: NDArray[np.int64] | None,  # the same if vertices are ambiguous
+) -> NDArray[np.int64]:
     """Return the number of fans of faces at each vertex."""
-    fan = vertex_fans(faces, links)
+    one, other = twins.T
+    is_plain = pairs is None and (edges.num_faces_at_edge <= 2).all()
+    if is_plain and (edges.forward[one] != edges.forward[other]).all():
+        return _num_orbits(faces.ravel(), one, other)
+    fan = vertex_fans(faces, _all_links(edges) if pairs is None else pairs)
     vertex_of_fan = np.zeros(int(fan.max(initial=-1)) + 1, np.int64)
     vertex_of_fan[fan] = faces.ravel()
     return np.bincount(vertex_of_fan)
+
+
+def _num_orbits(
+    flat: NDArray[np.int64], one: NDArray[np.int64], other: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the same where faces continue each other consistently: ends and cycles of corners."""
+    # A corner is followed by the one behind the twin of its half-edge; the last one by itself.
+    start = np.arange(len(flat), dtype=np.int32 if len(flat) < _FITS else np.int64)
+    following = start.copy()
+    following[one], following[other] = start[_following(other)], start[_following(one)]
+    is_end = following == start
+    # The smallest corner of the 2, 4, 8, ... next ones, up to all of a vertex.
+    smallest = start
+    for _ in range((int(np.bincount(flat).max(initial=1)) - 1).bit_length()):
+        smallest = np.minimum(smallest, smallest[following])
+        following = following[following]
+    is_first = (smallest == start) & ~is_end[following]
+    return np.bincount(flat[is_end | is_first])

@@ -469,3 +469,13 @@ def test_cells_of_large_meshes_are_bounded_and_change_features_little(monkeypatc
     monkeypatch.setattr(module, "_LARGEST", 10)
     parts = [shapes.moved(shapes.tetrahedron(), (1e6 * 2.0**i, 0, 0)) for i in range(20)]
     assert bool(torch.isfinite(_measured(shapes.union(*parts))).all())
+
+
+@pytest.mark.parametrize("largest", [3, 40, 10**15])
+def test_distinct_rows_are_those_of_unique(largest):
+    rows = torch.randint(-largest, largest, (500, 3), generator=torch.Generator().manual_seed(0))
+    rows = torch.cat((rows, rows[::3]))
+    for found, expected in zip(
+        module._distinct(rows), rows.unique(dim=0, return_inverse=True), strict=True
+    ):
+        assert torch.equal(found, expected)

@@ -13,6 +13,7 @@ from equigeo.mesh import MeshError, TriangleMesh
 from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
 from equigeo.mesh.geometry.orient import Surface
 from equigeo.mesh.io.file_mesh import FileAttributes, FileMesh
+from equigeo.mesh.repair import topology
 from equigeo.mesh.repair.repair import (
     NonmanifoldPolicy,
     duplicate_faces,
@@ -21,6 +22,7 @@ from equigeo.mesh.repair.repair import (
 )
 from equigeo.mesh.repair.topology import MeshTopology
 from equigeo.testing import tolerance
+from tests.mesh import shapes
 from tests.mesh.repair.test_triangle_soups import soups
 from tests.mesh.shapes import cube, icosphere, lumpy, met_again, repair, repaired_again, torus
 from tests.wrong_inputs import refused
@@ -502,3 +504,36 @@ def test_attributes_of_vertices_that_differ_are_kept_at_corners() -> None:
     none = np.zeros(0, np.int64)
     assert follow_attributes(file, none, none > 0, none.reshape(0, 3), none) is nothing
     assert repair(file).warnings == ("left out",)
+
+
+@pytest.mark.parametrize("largest", [5, 10**6, 2**62])
+def test_sorted_numbers_keep_the_order_of_equal_ones(largest):
+    keys = np.random.default_rng(0).integers(0, largest, 1000)
+    found, order = topology._sort(keys)
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
+    assert np.array_equal(found, np.sort(keys))
+
+
+FANS = [
+    shapes.icosphere(1), shapes.bowl(), shapes.strip(), shapes.two_isolated(), shapes.sponge(),
+    shapes.union(shapes.cube(), shapes.cube()), shapes.without_faces(shapes.icosphere(1), [3, 50]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", FANS)
+@pytest.mark.parametrize("seed", range(3))
+def test_fans_of_consistent_meshes_are_those_of_connected_corners(shape, seed):
+    random = np.random.default_rng(seed)
+    faces = shape.faces.numpy()[random.permutation(len(shape.faces))]
+    for merged in range(3):  # vertices that become one have several fans
+        name = random.permutation(faces.max() + 1)
+        name[:merged] = name[-1]
+        some = name[faces]
+        some = some[(some != np.roll(some, 1, axis=1)).all(axis=1)]
+        edges = topology.EdgeTable.from_faces(some)
+        fan = topology.vertex_fans(some, topology._all_links(edges))
+        pairs = np.unique(np.stack([fan, some.ravel()]), axis=1)
+        expected = np.bincount(pairs[1])
+        assert np.array_equal(topology._num_fans(some, edges, edges.twins(), None), expected)
+        if merged == 0:
+            assert np.array_equal(topology._num_orbits(some.ravel(), *edges.twins().T), expected)
