@@ -138,6 +138,22 @@ def test_every_mesh_counts_alike(rows, smoothing):
     torch.testing.assert_close(right.item(), hits)
 
 
+def test_rare_parts_can_count_as_much_as_frequent_ones():
+    data, config = halves(), short_config()
+    labels = torch.cat(data.labels[:4])
+    shares = torch.bincount(labels[labels >= 0]).double() / (labels >= 0).sum()
+    for weight, expected in ((0.0, ()), (0.5, tuple((0.5 * shares.log()).tolist()))):
+        recipe = replace(config.recipe, logit_adjustment=weight)
+        plan = MeshSegmentation().plan(replace(config, recipe=recipe), data, small_segmenter())
+        assert plan.objective.adjustment == pytest.approx(expected)
+    logits = torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
+    batch = LabelledBatch(logits, torch.tensor([[0, 1, 1, 0, -1]]), 1)
+    shifted = LabelledBatch(logits + torch.tensor([-0.1, -2.0]), batch.labels, 1)
+    found = FaceCrossEntropy(0.1, (-0.1, -2.0)).sums(nn.Identity(), batch)
+    expected = FaceCrossEntropy(0.1).sums(nn.Identity(), shifted)
+    torch.testing.assert_close(found[0], expected[0])
+
+
 def test_meshes_without_a_labelled_face_weigh_and_count_nothing():
     weights = mesh_mean_weights(torch.tensor([0, 0, 1]), torch.tensor([False, False, True]), 2)
     assert weights.tolist() == [0, 0, 1]

@@ -68,7 +68,7 @@ from equigeo.tasks.mesh_classification.task import (
 from equigeo.tasks.task import Evaluation
 from equigeo.training.config import Recipe
 from equigeo.training.data import LabelledBatch
-from equigeo.training.objective import Objective
+from equigeo.training.objective import CrossEntropy, Objective
 from equigeo.training.process import seed_sequence
 
 SEGMENTATION_RECIPES: Final[dict[str, Recipe]] = {
@@ -114,7 +114,7 @@ class SegmentationConfig(MeshRunConfig):
 
     recipes: ClassVar[Mapping[str, Recipe]] = SEGMENTATION_RECIPES
     samples: ClassVar[str] = "meshes with labeled faces"
-    unused: ClassVar[tuple[str, ...]] = ("logit_adjustment",)
+    unused: ClassVar[tuple[str, ...]] = ()
     ranges: ClassVar[Mapping[str, Range]] = {**MeshRunConfig.ranges, "holdout": Range(0, 10**6)}
 
 
@@ -172,6 +172,7 @@ class FaceCrossEntropy(Objective):
     """Cross-entropy of face labels, averaged per mesh; meshes without labels do not count."""
 
     label_smoothing: float = 0.0  # share of the target spread over all parts
+    adjustment: tuple[float, ...] = ()  # see `CrossEntropy`, by shares of faces
 
     __repr__ = brief_fields
 
@@ -185,8 +186,9 @@ class FaceCrossEntropy(Objective):
         labels, mesh = batch.labels[faces], faces.nonzero()[:, 0]
         known = labels != UNLABELLED
         weights = mesh_mean_weights(mesh, known, len(batch.labels)).to(logits.dtype)
+        shift = logits.new_tensor(self.adjustment or (0.0,))
         losses = F.cross_entropy(
-            logits, labels, ignore_index=UNLABELLED, reduction="none",
+            logits + shift, labels, ignore_index=UNLABELLED, reduction="none",
             label_smoothing=self.label_smoothing,
         )  # fmt: skip
         right = logits.detach().argmax(dim=1) == labels
@@ -426,7 +428,9 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         return split_segmented_meshes(dataset, config, validate=validate)
 
     def _fit(self, config: SegmentationConfig, model: Any, train: LabelledMeshes) -> Fit:
-        return FaceCrossEntropy(config.recipe.label_smoothing), _evaluate
+        every = torch.cat(list(train.labels))
+        shares = CrossEntropy.of(config.recipe, every[every >= 0], model.config.num_classes)
+        return FaceCrossEntropy(config.recipe.label_smoothing, shares.adjustment), _evaluate
 
     def _evaluation(
         self, trained: TrainedMeshSegmenter, dataset: SegmentedMeshDataset, test: Tensor, seed: int
