@@ -179,6 +179,26 @@ def ties() -> Drawing:
     )  # fmt: skip
 
 
+def stability() -> Drawing:
+    """Shares of halves in which axes of random clouds are kept, by stability."""
+    generator = torch.Generator().manual_seed(0)
+    quiet = mds.EmbedOptions(fallback="ignore")
+    found, kept = [], []
+    for _ in range(200):
+        widths = 1 - 0.6 * torch.rand(3, generator=generator, dtype=torch.float64)
+        x = torch.randn(400, 3, generator=generator, dtype=torch.float64) * widths
+        x = x + 0.1 * torch.rand(3, generator=generator, dtype=torch.float64) * x.square()
+        whole = mds.embed(x, options=quiet)
+        halves = torch.rand(100, 400, generator=generator).argsort(1)[:, :200]
+        same = (whole.frame * mds.embed(x[halves], options=quiet).frame).sum(-2) > 3**0.5 / 2
+        found.append(whole.stability)
+        kept.append(same.double().mean(0))
+    order = torch.cat(found).argsort()
+    means = [torch.cat(values)[order].view(12, -1).mean(1) for values in (found, kept)]
+    curves = {"share of halves": (means[0], means[1]), "equal": (means[0], means[0])}
+    return plot(curves, x="stability", y="axes kept", title="Axes of random clouds")
+
+
 if __name__ == "__main__":
-    for draw in (basis, layouts, edges, parity, mesh_graphs, price_of_freedom, ties):
+    for draw in (basis, layouts, edges, parity, mesh_graphs, price_of_freedom, ties, stability):
         draw().save(Path(sys.argv[1]) / f"{draw.__name__}.svg")

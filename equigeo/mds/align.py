@@ -236,7 +236,9 @@ class AlignedClouds:
         turn: Tensor,  # (clouds, dim, dim), axes as columns
     ) -> Tensor:  # (rows, dim)
         """Return coordinates in rotated axes."""
-        # Row by row, as clouds may be ragged.
+        if not self.clouds.ragged:
+            clouds = self.y.view(len(turn), self.clouds.shape[-2], self.dim)
+            return (clouds @ turn).view_as(self.y)
         return (self.y[:, :, None] * self.clouds.spread_out(turn)).sum(1)
 
     def frame_set(
