@@ -55,15 +55,15 @@ def spline(args: Arguments) -> int:
 
 def spline_backward(args: Arguments) -> int:
     """The same of its gradients, with derivatives of the functions and one dot product."""
-    weights = len(args["position"]) * args["coefficients"].shape[1]
+    weights = len(args["position"]) * args["coefficients"].shape[2]
     return channelwise_backward(args) + 2 * of_splines(args) + weights
 
 
 def of_splines(args: Arguments) -> int:
     """Of every edge polynomials for the functions, and these times rows of coefficients."""
-    return len(args["position"]) * (
-        args["basis"].numel() + len(args["basis"]) * args["coefficients"].shape[1]
-    )
+    basis = args["basis"]
+    weights = basis.shape[1] * args["coefficients"].shape[2]
+    return len(args["position"]) * (basis.numel() + weights)
 
 
 def copywise(args: Arguments) -> int:

@@ -173,7 +173,7 @@ def splines(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
     table, lists = paths.table(torch.float32), op_graph(edges)
     pieces, degree = 128, 5
     first, basis = torch.arange(size.edges) % pieces, basis_matrix(degree).float()
-    coefficients = numbers(pieces + degree, layer.weight_numel).detach()
+    coefficients = numbers(2, pieces + degree - 1, layer.weight_numel).detach()
     x, y, _ = operands(layer, size.nodes, size.edges)
     position = numbers(size.edges).detach().sigmoid().requires_grad_()
 

@@ -21,15 +21,17 @@ struct RadialWeights {
 
 constexpr int64_t kMostFunctions = 16;  // of a spline that are not zero at the same place
 
-// Weights of edges that are splines: basis(position) @ matrix[first : first + functions], where
-// basis function n has the coefficient basis[k, n] of position^k. `weight` is null then.
+// Weights of edges that are splines: start[first] + functions(position) @ steps[first : first +
+// functions], where function n has the coefficient basis[k, n] of position^k. `weight` is null
+// then.
 template <class T>
 struct SplineWeights {
   const T* position;     // (edges,) or null
   const int64_t* first;  // (edges,)
-  const T* basis;        // (functions, functions)
-  const T* matrix;       // (rows, stride)
+  const T* basis;        // (functions + 1, basis_stride)
+  const T* matrix;       // (2, rows, stride), starts and steps
   int64_t functions, rows, stride;
+  int64_t basis_stride;  // functions; in kernels on the CPU padded to whole registers
 };
 
 template <class S>

@@ -7,17 +7,15 @@
 namespace equigeo {
 namespace {
 
-// Function f and its derivative, by Horner's rule.
-template <class T>
-EQUIGEO_HOST_DEVICE void evaluate_function(
-    const SplineWeights<T>& spline, int64_t f, T position, T& value, T& slope) {
-  T sum = 0, sum_slope = 0;
-  for (int64_t k = spline.functions; k-- > 0;) {
-    sum_slope = sum_slope * position + sum;
-    sum = sum * position + spline.basis[k * spline.functions + f];
+// The functions from f on that fit a pack and their derivatives, by Horner's rule.
+template <class Pack, class T>
+EQUIGEO_HOST_DEVICE void evaluate_functions(
+    const SplineWeights<T>& spline, int64_t f, T position, Pack& value, Pack& slope) {
+  value = slope = Pack{};
+  for (int64_t k = spline.functions + 1; k-- > 0;) {
+    slope = slope * position + value;
+    value = value * position + Memory<Pack, T>::load(spline.basis + k * spline.basis_stride + f);
   }
-  value = sum;
-  slope = sum_slope;
 }
 
 }  // namespace

@@ -14,27 +14,35 @@ struct SplineTensors {
       const Tensor& basis_given,
       const Tensor& coefficients_given,
       ProductOperands& operands) {
-    EQUIGEO_CHECK(basis_given.dim() == 2, "basis must be (functions, functions)");
-    EQUIGEO_CHECK(coefficients_given.dim() == 2, "coefficients must be (rows, weights)");
-    const int64_t functions = basis_given.size(0), rows = coefficients_given.size(0);
+    EQUIGEO_CHECK(basis_given.dim() == 2, "basis must be (functions + 1, functions)");
+    EQUIGEO_CHECK(coefficients_given.dim() == 3, "coefficients must be (2, rows, weights)");
+    const int64_t functions = basis_given.size(1), rows = coefficients_given.size(1);
     EQUIGEO_CHECK(
         1 <= functions && functions <= kMostFunctions, "basis must have 1 to ", kMostFunctions,
         " functions, got ", functions);
     EQUIGEO_CHECK(functions <= rows, "coefficients must have a row for each function");
-    operands.dims.weight = coefficients_given.size(1);
+    operands.dims.weight = coefficients_given.size(2);
     const Tensor& like = operands.x;
     const ScalarType dtype = like.scalar_type();
     position = checked("position", position_given, like, dtype, {operands.rows});
     first = checked_index("first", first_given, like, operands.rows);
-    basis = checked("basis", basis_given, like, dtype, {functions, functions});
+    basis = checked("basis", basis_given, like, dtype, {functions + 1, functions});
     coefficients =
-        checked("coefficients", coefficients_given, like, dtype, {rows, operands.dims.weight});
+        checked("coefficients", coefficients_given, like, dtype, {2, rows, operands.dims.weight});
   }
 
   template <class T>
   void fill(SplineWeights<T>& spline) const {
-    spline = {read<T>(position), read<int64_t>(first), read<T>(basis),      read<T>(coefficients),
-              basis.size(0),     coefficients.size(0), coefficients.size(1)};
+    const int64_t functions = basis.size(1), rows = coefficients.size(1);
+    spline = {
+        read<T>(position),
+        read<int64_t>(first),
+        read<T>(basis),
+        read<T>(coefficients),
+        functions,
+        rows,
+        coefficients.size(2),
+        functions};
   }
 };
 

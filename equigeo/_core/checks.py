@@ -249,11 +249,11 @@ def check_dtype(
 
 def check_operands(
     operands: Mapping[str, Tensor],  # x first, whose dtype all have
-    shapes: Mapping[str, tuple[int, ...]],  # required shapes, one or two axes
+    shapes: Mapping[str, tuple[int, ...]],  # required shapes
 ) -> None:
     """Raise if features do not have the given shapes, or not one dtype that ops support."""
     for name, tensor in operands.items():
-        check_features(name, tensor, ("rows", "components")[: len(shapes[name])])
+        check_features(name, tensor)
         check_dtype(name, tensor, "x", operands["x"])
         if tuple(tensor.shape) != shapes[name]:
             raise ValueError(f"{name} must be {shapes[name]}, got {tuple(tensor.shape)}")

@@ -386,10 +386,8 @@ def _table(function: RadialFunction) -> RadialTable | RadialTables:
             return RadialTables(exact, ends, parameter.dtype, function.pairs)
         return RadialTable.fit(exact, ends, parameter.dtype)
 
-    # In float32, the rounding of coefficients counts for more the more pieces there are.
-    few = function.pairs > 0 and parameter.dtype == torch.float32
     try:
-        table = tabulated(SHORTEST[few])
+        table = tabulated(SHORTEST[0])
     except ValueError:
         table = tabulated(SHORTEST[1])
     return table.to(parameter.device)

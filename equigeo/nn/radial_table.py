@@ -18,7 +18,7 @@ from equigeo._core.tensors import check_in_program, in_batch, plain_tensors, rec
 from equigeo.nn.module import kept_in_float64
 from equigeo.ops.products.spline_conv import spline_weights
 
-_DEGREE: Final = {torch.float32: 7, torch.float64: 9}  # of the splines
+_DEGREE: Final = {torch.float32: 5, torch.float64: 9}  # of the splines
 # Largest relative errors between knots of values and of derivatives. In float64, the rounding of
 # values alone changes derivatives by about 2e-12.
 _TOLERANCE: Final = {torch.float32: (1e-7, 1e-7), torch.float64: (1e-12, 1e-11)}
@@ -36,11 +36,10 @@ class RadialTable(nn.Module):
     """Functions of the distance as splines, smooth between given breaks, of one or more kinds."""
 
     # Pieces have equal lengths in the square root of the distance, or in the distance if they begin
-    # at zero: functions are steeper at short distances, and in float32 derivatives lose digits in
-    # proportion to the number of pieces.
+    # at zero: functions are steeper at short distances.
 
-    basis: Tensor  # (degree + 1, degree + 1), of powers and functions
-    coefficients: Tensor  # (rows, columns)
+    basis: Tensor  # (degree + 1, degree), of powers and functions
+    coefficients: Tensor  # (2, rows, columns), the first of a piece, and differences
     segments: Tensor  # (kinds, segments, 4) float64: start, pieces per length, pieces, first row
     breaks: Tensor  # (segments - 1,) float64
 
@@ -56,12 +55,13 @@ class RadialTable(nn.Module):
         self.start, self.end = ends[0], ends[-1]
         self.error, self.values = error, coefficients[0].shape[1]
         self.message = _TOO_SHORT.format(ends[0] / ends[-1])  # torch.compile cannot format it
-        rows = [len(each) for each in coefficients]
-        self.pieces = sum(rows) - degree * len(rows)
+        rows = [len(each) - 1 for each in coefficients]
+        self.pieces = sum(rows) - (degree - 1) * len(rows)
         columns = -(-self.values // _MULTIPLE) * _MULTIPLE
-        padded = nn.functional.pad(torch.cat(list(coefficients)), (0, columns - self.values))
+        found = torch.cat([_steps(each) for each in coefficients], 1)
+        padded = nn.functional.pad(found, (0, columns - self.values))
         segments = [
-            (start, (n - degree) / (end - start), n - degree, sum(rows[:k]))
+            (start, (n - degree + 1) / (end - start), n - degree + 1, sum(rows[:k]))
             for k, ((start, end), n) in enumerate(zip(pairwise(_scaled(ends)), rows, strict=True))
         ]
         self.register_buffer("coefficients", padded.to(dtype), persistent=False)
@@ -84,15 +84,15 @@ class RadialTable(nn.Module):
 
     def append(self, others: Sequence[RadialTable]) -> None:
         """Add the kinds of other tables with the same ends and number of functions."""
-        rows = len(self.coefficients)
+        rows = self.coefficients.shape[1]
         for other in others:
             segments = other.segments.to(self.segments.device, copy=True)
             segments[..., 3] += rows
-            rows += len(other.coefficients)
+            rows += other.coefficients.shape[1]
             self.segments = torch.cat([self.segments, segments])
             self.pieces, self.error = self.pieces + other.pieces, max(self.error, other.error)
         added = [other.coefficients.to(self.coefficients) for other in others]
-        self.coefficients = torch.cat([self.coefficients, *added])
+        self.coefficients = torch.cat([self.coefficients, *added], 1)
 
     def covers(self, lengths: Tensor, kinds: Tensor | None = None) -> bool:
         """Return whether all are tabulated; for one kind, a recorded program checks it instead."""
@@ -235,8 +235,8 @@ def _fit(
     )
 
 
-def basis_matrix(degree: int) -> Tensor:  # (degree + 1, degree + 1), float64
-    """Return the uniform B-splines of a piece: row k has the coefficients of t^k, 0 <= t <= 1."""
+def basis_matrix(degree: int) -> Tensor:  # (degree + 1, degree), float64
+    """Return sums of uniform B-splines of a piece: row k has the factors of t^k, 0 <= t <= 1."""
     pieces = torch.ones(1, 1, dtype=torch.float64)  # (piece, power) of one B-spline
     for p in range(1, degree + 1):
         # N_p(x) = (x N_{p-1}(x) + (p + 1 - x) N_{p-1}(x - 1)) / p, with x = piece + t.
@@ -247,13 +247,20 @@ def basis_matrix(degree: int) -> Tensor:  # (degree + 1, degree + 1), float64
             found[m + 1, :p] += (p - m) * pieces[m]
             found[m + 1, 1:] -= pieces[m]
         pieces = found / p
-    return pieces.flip(0).T.contiguous()
+    # Function n is the sum of the B-splines behind n, whose coefficients contain difference n.
+    return pieces.cumsum(0)[:-1].flip(0).T.contiguous()
 
 
 def _spline(place: Tensor, coefficients: Tensor, degree: int, order: int = 0) -> Tensor:
     """Evaluate (n,) places, in pieces from the start, to (n, values), in float64."""
     first = place.long().clamp(0, len(coefficients) - degree - 1)
-    return spline_weights(place - first, first, basis_matrix(degree), coefficients, order=order)
+    basis = basis_matrix(degree)
+    return spline_weights(place - first, first, basis, _steps(coefficients), order=order)
+
+
+def _steps(coefficients: Tensor) -> Tensor:  # (rows, values) to (2, rows - 1, values)
+    """Return coefficients and their differences."""
+    return torch.stack([coefficients[:-1], coefficients.diff(dim=0)])
 
 
 def _interpolate(

@@ -180,7 +180,7 @@ def _products() -> Iterator[Case]:
 def _splines(channelwise: PathTable) -> Iterator[Case]:
     """Return cases with more columns than weights, no multiple of whole registers."""
     functions, rows, columns = 6, 9, channelwise.dim_weight + 3
-    basis, coefficients = draw_features((functions, functions), (rows, columns))
+    basis, coefficients = draw_features((functions + 1, functions), (2, rows, columns))
     first = (5 * torch.arange(EDGES)) % (rows - functions + 1)
     spline, graph = (first, basis, coefficients), tuple(example_graph().values())
     rest = (*spline, *graph, channelwise.paths, channelwise.entries, channelwise.values)

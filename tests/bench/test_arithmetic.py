@@ -36,9 +36,9 @@ def test_a_product_is_counted_by_hand(op, count):
 
 
 def test_a_convolution_with_splines_is_counted_by_hand():
-    spline = {"position": torch.ones(ROWS), "basis": torch.ones(4, 4)}
-    args = table() | spline | {"coefficients": torch.ones(9, 16)}
-    weights = 4 * 4 + 4 * 16
+    spline = {"position": torch.ones(ROWS), "basis": torch.ones(5, 4)}
+    args = table() | spline | {"coefficients": torch.ones(2, 9, 16)}
+    weights = 5 * 4 + 4 * 16
     assert multiply_accumulates("spline_conv", args) == ROWS * (3 + 2 * (3 + 3) + weights)
     count = 2 * 3 + 2 * (3 + 1 + 3 + 2 * 3) + 2 * weights + 16
     assert multiply_accumulates("spline_conv_backward", args) == ROWS * count

@@ -228,7 +228,7 @@ def spline_gradient_row(name: str, functions: int, columns: int, *, by_x: bool) 
 
 
 def spline_label(op: str, name: str, functions: int) -> str:
-    return f"{op}, {name}, functions of degree {functions - 1}"
+    return f"{op}, {name}, functions of degree {functions}"
 
 
 def spline_rest(
@@ -238,11 +238,12 @@ def spline_rest(
 
     def numbers(*shape: int) -> Tensor:
         found = torch.arange(math.prod(shape), dtype=torch.float64).add(functions).sin()
-        return (found / shape[0] ** 0.5).bfloat16().double().view(shape)
+        return (found / functions**0.5).bfloat16().double().view(shape)
 
     def rest(graph: EdgeIndex) -> list[Tensor]:
         first = 3 * torch.arange(graph.num_edges) % 5
-        tensors = numbers(functions, functions), numbers(functions + 4, table.dim_weight + columns)
+        shapes = (functions + 1, functions), (2, functions + 4, table.dim_weight + columns)
+        tensors = [numbers(*shape) for shape in shapes]
         return [first, *tensors, *graph_tensors(graph), *arrays(table)]
 
     return rest

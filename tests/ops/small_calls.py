@@ -79,7 +79,7 @@ def _of_product(family: str) -> dict[str, Any]:
     nodes = NODES if by_node else EDGES
     shapes = {"grad": (nodes, 2), "x": (nodes, 6), "y": (EDGES, 3), "weight": (EDGES, 2)}
     shapes |= {"hidden": (EDGES, 3), "radial": (3, 2)}
-    shapes |= {"position": (EDGES,), "basis": (2, 2), "coefficients": (3, 2)}
+    shapes |= {"position": (EDGES,), "basis": (3, 2), "coefficients": (2, 3, 2)}
     tensors = {"paths": table.paths, "entries": table.entries, "values": table.values.float()}
     first = torch.tensor([0, 1, 1, 0])
     return ones(**shapes) | tensors | {"first": first, "dim_out": 2, "ir_mul": False}

@@ -179,16 +179,19 @@ def refusals_of_splines() -> Iterator[Refusal]:
     """Yield splines of no functions or too many, and coefficients that do not fit them."""
     for op in ("spline_conv", "spline_conv_backward"):
         for functions in (0, 17):
-            given = {"basis": torch.ones(functions, functions), "coefficients": torch.ones(20, 2)}
+            given = {"basis": torch.ones(functions + 1, functions)}
+            given["coefficients"] = torch.ones(2, 20, 2)
             yield op, given, f"basis must have 1 to 16 functions, got {functions}"
         few = "coefficients must have a row for each function"
         for rows in (0, 1):
-            yield op, {"coefficients": torch.ones(rows, 2)}, few
-        yield op, {"coefficients": torch.ones(3, 1)}, "path 0 leaves its rows"
-        yield op, {"coefficients": torch.ones(3)}, r"coefficients must be \(rows, weights\)"
+            yield op, {"coefficients": torch.ones(2, rows, 2)}, few
+        yield op, {"coefficients": torch.ones(2, 3, 1)}, "path 0 leaves its rows"
+        yield op, {"coefficients": torch.ones(3)}, r"coefficients must be \(2, rows, weights\)"
+        size = "coefficients must have size 2 along axis 0, got 1"
+        yield op, {"coefficients": torch.ones(1, 3, 2)}, size
         yield op, {"coefficients": torch.Tensor.double}, "coefficients must be Float, got Double"
-        yield op, {"basis": torch.ones(2)}, r"basis must be \(functions, functions\)"
-        yield op, {"basis": torch.ones(2, 3)}, "basis must have size 2 along axis 1, got 3"
+        yield op, {"basis": torch.ones(2)}, r"basis must be \(functions \+ 1, functions\)"
+        yield op, {"basis": torch.ones(2, 2)}, "basis must have size 3 along axis 0, got 2"
         yield op, {"position": torch.ones(3)}, "position must have size 4 along axis 0, got 3"
         yield op, {"first": torch.zeros(3, dtype=torch.int64)}, "first must have size 4 along axis"
         for number in FAR:

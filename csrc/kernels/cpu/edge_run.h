@@ -79,8 +79,8 @@ class EdgeRun {
   void read_weights() {
     if (spline_ != nullptr) {
       if constexpr (!kCopies<S>) {
-        const T* rows = spline_->matrix + first_[edge_] * spline_->stride;
-        evaluate_spline(*spline_, spline_->position[edge_], rows, radial_weights_, weight_slopes_);
+        evaluate_spline(
+            *spline_, first_[edge_], spline_->position[edge_], radial_weights_, weight_slopes_);
       }
       weights_ = radial_weights_;
       return;

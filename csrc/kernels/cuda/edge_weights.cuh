@@ -123,7 +123,7 @@ __device__ __forceinline__ void stage_functions(
     const int b = n % kBatch;
     if (b < count) {
       T value, slope;
-      evaluate_function(spline, n / kBatch, load(spline.position + edges[b].own), value, slope);
+      evaluate_functions(spline, n / kBatch, load(spline.position + edges[b].own), value, slope);
       values[n] = value;
       if (slopes != nullptr) {
         slopes[n] = slope;
@@ -146,9 +146,14 @@ __device__ __forceinline__ void combine_functions(
     T* to,
     T* to_slopes) {
   const Index first{spline.first, spline.rows - spline.functions + 1, nullptr};
-  const T* from =
-      spline.matrix + first[edge] * spline.stride + path.weight + copy + channels.first * path.mul2;
-  T sum[N] = {}, sum_slopes[N] = {};
+  const int64_t column = path.weight + copy + channels.first * path.mul2;
+  const T* start = spline.matrix + first[edge] * spline.stride + column;
+  const T* from = start + spline.rows * spline.stride;
+  T sum[N], sum_slopes[N] = {};
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    sum[n] = channels.has(n) ? load(start + n * kWarp * path.mul2) : T(0);
+  }
 #pragma unroll 4
   for (int f = 0; f < spline.functions; ++f, from += spline.stride) {
 #pragma unroll

@@ -86,7 +86,7 @@ class PaddedRows {
   const T* data_ = nullptr;
 };
 
-// The matrix of radial weights with columns up to whole registers, where it does not come so.
+// A matrix with columns up to whole registers, where it does not come so.
 template <class T>
 Tensor pad_columns(const T*& matrix, int64_t& stride, int64_t rows, const Tensor& like) {
   const int64_t weights = stride;
@@ -118,7 +118,7 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
   check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
   const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
   PlannedChannelwiseConv<S> planned{op, planner.plan(), x.data()};
-  Tensor radial;
+  Tensor radial, basis;
   double work = planner.work();
   int64_t least = 1;
   if (op.radial.hidden != nullptr) {
@@ -128,7 +128,8 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
     least = targets_together(graph);
   } else if (op.spline.position != nullptr) {
     auto& spline = planned.spline;
-    radial = pad_columns(spline.matrix, spline.stride, spline.rows, like);
+    radial = pad_columns(spline.matrix, spline.stride, 2 * spline.rows, like);
+    basis = pad_columns(spline.basis, spline.basis_stride, spline.functions + 1, like);
     work += 1.0 * spline.functions * op.table.dim_weight;
   }
   run_rows(
@@ -159,11 +160,12 @@ void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
   const PaddedRows<S> grad(plan, op.grad, graph.targets, true, like);
   PlannedChannelwiseConvBackward<S> planned{op, plan, grad.data(), x.data(),
                                             0,  0,    nullptr,     nullptr};
-  Tensor matrix, share, sum;
+  Tensor matrix, basis, share, sum;
   double work = 3 * planner.work();
   if (op.spline.position != nullptr) {
     auto& spline = planned.spline;
-    matrix = pad_columns(spline.matrix, spline.stride, spline.rows, like);
+    matrix = pad_columns(spline.matrix, spline.stride, 2 * spline.rows, like);
+    basis = pad_columns(spline.basis, spline.basis_stride, spline.functions + 1, like);
     work += 2.0 * spline.functions * op.table.dim_weight;
   }
   const int64_t together = std::min(graph.edges, edges_together(plan));

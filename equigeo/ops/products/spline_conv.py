@@ -56,7 +56,7 @@ def spline_conv(
 ) -> Tensor:
     r"""Convolve with weights that are splines of one number per edge, and are never stored.
 
-    .. math:: w_e = \sum_n b_n(t_e) \, c_{\mathrm{first}_e + n}, \qquad
+    .. math:: w_e = c_{\mathrm{first}_e} + \sum_n b_n(t_e) \, d_{\mathrm{first}_e + n}, \qquad
               b_n(t) = \sum_k \mathrm{basis}_{kn} t^k
 
     Equals :func:`equigeo.ops.channelwise_conv` with these weights; all paths have weights. Other
@@ -66,9 +66,11 @@ def spline_conv(
     ----------
     spline : tuple of Tensor
         ``position`` (edges,), :math:`t`; ``first`` (edges,) int64; ``basis``
-        (functions, functions) with at most 16 functions; and the coefficients :math:`c`
-        (rows, columns) with at least ``table.dim_weight`` columns. A multiple of 16 saves a copy.
-        Basis and coefficients are constants without a gradient.
+        (functions + 1, functions) with at most 16 functions; and the coefficients :math:`c` and
+        :math:`d` (2, rows, columns) with at least ``table.dim_weight`` columns. A multiple of 16
+        saves a copy. Basis and coefficients are constants without a gradient. Derivatives depend
+        on :math:`d` alone: for splines, the differences of neighbouring :math:`c`, which have
+        small rounding errors.
 
     Examples
     --------
@@ -79,10 +81,11 @@ def spline_conv(
     >>> table = PathTable.from_paths([scale], dims=(1, 1, 1, 1), by_output=True)
     >>> edge = torch.tensor([0]), torch.tensor([0, 1]), torch.tensor([0])
     >>> back = torch.tensor([0]), torch.tensor([0]), torch.tensor([0, 1])
-    >>> hats = torch.tensor([[1.0, 0.0], [-1.0, 1.0]])  # 1 - t and t
-    >>> spline = torch.tensor([0.25]), torch.tensor([1]), hats, torch.arange(4.0)[:, None]
+    >>> line, values = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [1.0], [3.0]])
+    >>> coefficients = torch.stack([values[:-1], values.diff(dim=0)])
+    >>> spline = torch.tensor([0.25]), torch.tensor([1]), line, coefficients
     >>> spline_conv(torch.ones(1, 1), torch.ones(1, 1), spline, (*edge, *back), table)
-    tensor([[1.2500]])
+    tensor([[1.5000]])
     """
     named = check_graph(x, graph)
     position, first, basis, coefficients = spline
@@ -90,14 +93,14 @@ def spline_conv(
     features = {
         "x": x, "y": y, "position": position, "basis": basis, "coefficients": coefficients
     }  # fmt: skip
-    functions = basis.shape[0] if basis.ndim else 0
-    rows, columns = coefficients.shape if coefficients.ndim == 2 else (0, 0)
+    functions = basis.shape[-1] if basis.ndim else 0
+    rows, columns = coefficients.shape[1:] if coefficients.ndim == 3 else (0, 0)
     wanted = {
         "x": (x.shape[0] if x.ndim else 0, table.dim_x),
         "y": (edges, table.dim_y),
         "position": (edges,),
-        "basis": (functions, functions),
-        "coefficients": (max(rows, functions), max(columns, table.dim_weight)),
+        "basis": (functions + 1, functions),
+        "coefficients": (2, max(rows, functions), max(columns, table.dim_weight)),
     }
     check_operands(features, wanted)
     if first.shape != (edges,) or first.dtype != torch.int64:
@@ -117,15 +120,16 @@ def spline_weights(
     order: int = 0,  # of the derivative by the position
 ) -> Tensor:
     """Return the weights of all edges, (edges, columns), or derivatives of them."""
+    starts, steps = coefficients
     for _ in range(order):
         powers = torch.arange(basis.shape[0], device=basis.device, dtype=basis.dtype)
         basis = (powers[:, None] * basis)[1:]
     values = basis.new_zeros(position.shape[0], basis.shape[1])
     for row in basis.flip(0):  # Horner's rule
         values = torch.addcmul(row, values, position[:, None])
-    total = values.new_zeros(values.shape[0], coefficients.shape[1])
+    total = starts.index_select(0, first) if not order else values.new_zeros(len(values), 1)
     for n in range(values.shape[1]):
-        total = torch.addcmul(total, values[:, n, None], coefficients.index_select(0, first + n))
+        total = torch.addcmul(total, values[:, n, None], steps.index_select(0, first + n))
     return total
 
 
