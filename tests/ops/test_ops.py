@@ -1,4 +1,7 @@
+import ctypes
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from equigeo.ops import kernels_info
 from equigeo.ops.runtime.declare import SCHEMAS, reads_bfloat16
 from equigeo.testing import tolerance
 from tests.ops.op_table import OF_PYTORCH, OPS, Op
@@ -191,15 +195,18 @@ def test_strided_and_expanded_arguments_give_the_values_of_contiguous_ones(op):
 
 
 @pytest.fixture
-def restored_threads() -> Iterator[None]:
+def threads_for_any_work() -> Iterator[None]:
     threads = torch.get_num_threads()
+    set_work = ctypes.CDLL(kernels_info()["cpu"]).equigeo_set_work_per_thread
+    set_work(ctypes.c_double(1))
     yield
+    set_work(ctypes.c_double(2**20))
     torch.set_num_threads(threads)
 
 
 @pytest.mark.kernels
 @pytest.mark.threads
-@pytest.mark.usefixtures("restored_threads")
+@pytest.mark.usefixtures("threads_for_any_work")
 @pytest.mark.parametrize("op", tier(DECLARED, OPS), ids=str)
 def test_bits_do_not_depend_on_the_number_of_threads(op):
     for dtype in (torch.float32, *[torch.bfloat16] * reads_bfloat16(op.name)):
@@ -211,6 +218,28 @@ def test_bits_do_not_depend_on_the_number_of_threads(op):
             runs.append(derivatives(op.call, features, rest, orders=int(FULL)))
         for run in runs[1:]:
             assert_same(run, runs[0], op, dtype)
+
+
+# Threads of the process that a call starts; arguments are made without any.
+STARTED = """
+import os, numpy, torch
+from equigeo.ops import symmetric_eigen
+torch.set_num_threads(2)
+for rows in (64, 4096, 32768):
+    matrices = torch.from_numpy(numpy.zeros((rows, 3, 3)))
+    before = set(os.listdir("/proc/self/task"))
+    symmetric_eigen(matrices)
+    print(len(set(os.listdir("/proc/self/task")) - before))
+"""
+
+
+@pytest.mark.kernels
+@pytest.mark.threads
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lists threads in /proc")
+def test_a_second_thread_starts_only_for_enough_work():
+    command = [sys.executable, "-c", STARTED]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["0", "0", "1"]
 
 
 @pytest.mark.kernels

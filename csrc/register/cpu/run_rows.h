@@ -34,7 +34,7 @@ void run_rows(
   const double per_row = std::max(1.0, std::floor(work / std::max<int64_t>(1, rows)));
   const int64_t chunk = std::max(least, static_cast<int64_t>(kChunkWork / per_row));
   std::atomic<int> failure{0};
-  parallel_for((rows + chunk - 1) / chunk, [&](int64_t first, int64_t last) {
+  parallel_for((rows + chunk - 1) / chunk, work, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * chunk, end = std::min(rows, begin + chunk);
       int status;
