@@ -186,6 +186,32 @@ def test_targets_are_normalized_by_the_training_split_and_come_in_their_units():
             target_moments(rows, ("a", "b"))
 
 
+def statistics(model) -> list[torch.Tensor]:
+    return [x.clone() for name, x in model.named_buffers() if "running" in name]
+
+
+@AT
+def test_norms_are_fixed_so_that_training_and_evaluation_compute_the_same(at, tmp_path):
+    data = blobs(at)
+    options = target_moments(data.targets[:6], data.target_names)
+    plan = MeshRegression().plan(config(at=at), data, small(at, len(data.target_names), **options))
+    batch = plan.train.batch(range(6))
+    before = statistics(plan.model)
+    losses = [plan.objective.sums(plan.model.train(mode), batch)[0] for mode in (True, False)]
+    assert torch.equal(*losses)
+    assert all(map(torch.equal, statistics(plan.model), before))
+    # With the statistics of all training meshes, the first norm gives mean 0 and variance 1.
+    seen = []
+    norm = next(m for m in plan.model.modules() if isinstance(m, nn.BatchNorm1d))
+    norm.register_forward_hook(lambda *found: seen.append(found[2]))
+    plan.model(batch.inputs)
+    variance = seen[0].var(dim=0, correction=0)
+    assert seen[0].mean(dim=0).abs().max() < 1e-5  # float32
+    assert variance[variance > 0.5].sub(1).abs().max() < 1e-2  # of 480 rows, and epsilon
+    trained = MeshRegression().train(config(2, at=at), tmp_path, data=data, model=plan.model)
+    assert all(map(torch.equal, statistics(trained.model), before))
+
+
 @AT
 def test_a_checkpoint_gives_the_same_values_and_an_evaluation_their_errors(at, tmp_path, capsys):
     data = blobs(at)

@@ -59,7 +59,7 @@ from equigeo.training.process import enter_stream
 REGRESSION_RECIPES: Final[dict[str, Recipe]] = {
     "default": Recipe(
         epochs=60, batch_size=8, learning_rate=1e-2, optimizer="adamw", schedule="one_cycle",
-        weight_decay=0.01, update_bn=True,
+        weight_decay=0.01, clip_norm=1.0,
     ),
 }  # fmt: skip
 
@@ -114,9 +114,9 @@ class MeshRegressionConfig(MeshRunConfig):
 
     recipes: ClassVar[Mapping[str, Recipe]] = REGRESSION_RECIPES
     samples: ClassVar[str] = "meshes with targets"
-    # Stretched and remeshed meshes have other targets.
+    # Stretched and remeshed meshes have other targets; norms are fixed before the training.
     unused: ClassVar[tuple[str, ...]] = (
-        "label_smoothing", "logit_adjustment", "stretch", "resolutions",
+        "label_smoothing", "logit_adjustment", "stretch", "resolutions", "update_bn",
     )  # fmt: skip
     ranges: ClassVar[Mapping[str, Range]] = {**MeshRunConfig.ranges, "holdout": Range(0, 10**6)}
 
@@ -136,6 +136,8 @@ class TargetError(Objective):
         model: nn.Module,  # returns (elements of all meshes, targets)
         batch: LabelledBatch,  # labels (meshes, most elements, targets), padded by infinity
     ) -> tuple[Tensor, Tensor]:
+        for norm in _batch_norms(model):  # see `fix_norms`
+            norm.eval()
         outputs = model(batch.inputs)
         present = ~batch.labels[..., 0].isinf()
         targets, mesh = batch.labels[present], present.nonzero()[:, 0]
@@ -149,6 +151,25 @@ class TargetError(Objective):
 
     def counted(self, batch: LabelledBatch) -> int:
         return int(batch.labels.isfinite().flatten(1).any(dim=1).sum())
+
+
+def _batch_norms(model: nn.Module) -> list[nn.BatchNorm1d]:
+    return [module for module in model.modules() if isinstance(module, nn.BatchNorm1d)]
+
+
+@torch.no_grad()
+def fix_norms(model: nn.Module, train: LabelledMeshes) -> None:
+    """Set the statistics of batch norms to those of the initial weights on the training meshes."""
+    # Of few meshes, whose faces are alike, statistics differ so much from batch to batch that
+    # averages of them, layer after layer, give numbers without any bound.
+    for norm in _batch_norms(model):
+        norm.reset_running_stats()
+        norm.momentum = None
+    model.train()
+    for batch in train.batches(len(train)):
+        model(batch.inputs)
+    for norm in _batch_norms(model):
+        norm.momentum = 0.1
 
 
 def target_moments(
@@ -396,6 +417,8 @@ class MeshRegression(MeshTask[MeshRegressionConfig, MeshRegressionDataset, Train
         return split_segmented_meshes(dataset, config, validate=validate)
 
     def _fit(self, config: MeshRegressionConfig, model: Any, train: LabelledMeshes) -> Fit:
+        if not any(norm.num_batches_tracked for norm in _batch_norms(model)):
+            fix_norms(model, train)
         return TargetError(config.loss, model.config.deviations), _evaluate
 
     def _evaluation(
