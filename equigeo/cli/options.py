@@ -89,6 +89,10 @@ RUN: Final = (
     Argument("--seed", "seed of everything random (default: 0)", natural, metavar="N"),
     Argument("--devices", "processes (default: 1)", positive, metavar="N", unit="processes"),
     Argument(
+        "--nodes", "machines with as many processes each (default: 1)", positive, metavar="N",
+        unit="machines",
+    ),
+    Argument(
         "--evaluate-every", "epochs between evaluations; 0: after the last only (default)",
         natural, metavar="N", unit="epochs",
     ),

@@ -187,7 +187,8 @@ class RunConfig(Config):
     recipe : Recipe, optimization of the weights
     preset : str, name of model and recipe
     seed : int, of initial weights, order of samples, noise and dropout
-    devices : int, number of processes (of GPUs, on a machine with GPUs)
+    devices : int, number of processes per node (of GPUs, on machines with GPUs)
+    nodes : int, number of machines
     evaluate_every : int
         Epochs between evaluations; 0 evaluates after the last epoch only. Nothing is selected by
         them.
@@ -198,6 +199,7 @@ class RunConfig(Config):
     preset: str = "default"
     seed: int = within(0, 2**64 - 1, default=0)
     devices: int = within(1, 1024, default=1)
+    nodes: int = within(1, 1024, default=1)
     evaluate_every: int = within(0, 10**6, default=0)
 
     complete: ClassVar[bool] = True  # all fields that determine the weights are saved
@@ -214,9 +216,9 @@ class RunConfig(Config):
         super().__post_init__()
         if not 0 < len(self.data) <= _LONGEST:
             raise ValueError(f"data must have 1 to {_LONGEST} characters, got {len(self.data)}")
-        if self.recipe.minutes and self.devices > 1:  # whose clocks would differ
+        if self.recipe.minutes and self.processes > 1:  # whose clocks would differ
             raise ValueError(
-                f"a run that ends after minutes must have one device, got {self.devices}; "
+                f"a run that ends after minutes must have one device, got {self.processes}; "
                 "let it end after epochs instead: --epochs N"
             )
         for name in self.unused:
@@ -224,6 +226,17 @@ class RunConfig(Config):
             if value:
                 none = "empty" if isinstance(value, tuple) else "0"
                 raise ValueError(f"{name} must be {none} for {self.samples}, got {value}")
+
+    @property
+    def processes(self) -> int:
+        """Number of processes on all nodes."""
+        return self.devices * self.nodes
+
+    @classmethod
+    def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
+        if isinstance(values, Mapping):
+            values = {"nodes": 1, **values}  # earlier versions lack them
+        return super().from_dict(values)
 
     @classmethod
     def of_preset(cls: type[_Config], data: str, preset: str = "default") -> _Config:

@@ -168,7 +168,7 @@ class FitPlan:
             self.config.recipe.batch_size,
             seed=0,
             epoch=0,
-            num_processes=self.config.devices,
+            num_processes=self.config.processes,
         )
 
 

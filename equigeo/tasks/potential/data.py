@@ -183,8 +183,10 @@ class PotentialRunConfig(RunConfig):
                 raise ValueError(f"{name} must have at most {_LONGEST} characters")
         if unknown := [name for name in self.inputs if name not in USUAL_STATE]:
             raise ValueError(f"inputs must be among {', '.join(USUAL_STATE)}, got {shown(unknown)}")
-        if self.devices > 1 and (self.lora or self.heads):
-            raise ValueError(f"low-rank updates and heads must have one device, got {self.devices}")
+        if self.processes > 1 and (self.lora or self.heads):
+            raise ValueError(
+                f"low-rank updates and heads must have one device, got {self.processes}"
+            )
         known = {"", *self.heads}
         if self.head not in known or len(known) <= len(self.heads) or len(self.heads) == 1:
             raise ValueError(

@@ -43,6 +43,7 @@ def fit(
     """Run the remaining epochs, unless a callback stops the session."""
     # With several devices, each process is a fresh interpreter with a copy of the samples and takes
     # its share of every batch. Gradients are averaged; statistics of norms are per process.
+    # Nodes run the same command with folders of their own, in which all end with one checkpoint.
     config = plan.config
     if not plan.model.training:  # as loaded from a checkpoint
         plan.model.train()
@@ -50,7 +51,10 @@ def fit(
     recorder = EpochRecorder(record, plan)
     module.elapsed = recorder.elapsed
     strategy: Any = "auto"
-    if config.devices > 1:
+    # Each node starts its own processes, also where a scheduler started that of the node.
+    environments: Any = L.fabric.plugins.environments
+    plugins = [environments.LightningEnvironment()] if config.nodes > 1 else None
+    if config.processes > 1:
         unused = not plan.uses_all_parameters
         strategy = _QuietProcesses(start_method="spawn", find_unused_parameters=unused)
     bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
@@ -58,6 +62,8 @@ def fit(
         trainer = L.Trainer(
             accelerator="auto" if count_gpus() else "cpu",
             devices=config.devices,
+            num_nodes=config.nodes,
+            plugins=plugins,
             strategy=strategy,
             max_epochs=config.recipe.epochs - module.first_epoch,
             gradient_clip_val=config.recipe.clip_norm or None,
@@ -193,7 +199,7 @@ class EpochRecorder(L.Callback):
             "seconds": seconds,
             "threads": torch.get_num_threads(),
         }
-        if trainer.is_global_zero and is_due:
+        if trainer.local_rank == 0 and is_due:
             line |= self._evaluate(model)
         self._check_numbers(optimization, line)
         self._record.history = [*self._record.history, line]
@@ -242,7 +248,7 @@ class EpochRecorder(L.Callback):
         *,
         is_last: bool = False,
     ) -> None:
-        if trainer.is_global_zero:
+        if trainer.local_rank == 0:  # each node has a folder of its own
             # the finished model reads the training samples
             novelty = self._novelty(evaluated) if is_last and self._novelty else None
             state = {} if novelty is None else novelty.state_dict()

@@ -261,6 +261,29 @@ def test_two_processes_end_with_equal_weights_and_statistics_of_whole_batches(
     assert int(trained.model.head[0].num_batches_tracked) == 2
 
 
+def test_nodes_divide_batches_and_have_a_trainer_each(config, tmp_path, monkeypatch):
+    made, build = [], L.Trainer
+
+    def keep(**options):
+        made.append(build(**options))
+        raise InterruptedError
+
+    monkeypatch.setattr(L, "Trainer", keep)
+    for name, value in {"NODE_RANK": "1", "MASTER_ADDR": "first", "SLURM_NTASKS": "2"}.items():
+        monkeypatch.setenv(name, value)
+    config = replace(config, devices=2, nodes=2, recipe=replace(config.recipe, batch_size=12))
+    with pytest.raises(InterruptedError):
+        train_meshes(config, tmp_path / "run")
+    (trainer,) = made
+    assert (trainer.num_nodes, trainer.num_devices, trainer.world_size) == (2, 2, 4)
+    assert (trainer.node_rank, trainer.strategy.cluster_environment.main_address) == (1, "first")
+    assert not trainer.strategy.cluster_environment.creates_processes_externally
+    with pytest.raises(ValueError, match="two samples per step, got 6 samples for 4 processes"):
+        train_meshes(replace(config, recipe=replace(config.recipe, batch_size=6)), tmp_path / "b")
+    earlier = {name: value for name, value in config.to_dict().items() if name != "nodes"}
+    assert type(config).from_dict(earlier) == replace(config, nodes=1)
+
+
 def test_more_processes_than_meshes_are_refused(config, tmp_path):
     with pytest.raises(ValueError, match="two samples per step, got 4 samples for 3 processes"):
         train_meshes(replace(config, devices=3), tmp_path / "run")
