@@ -61,12 +61,16 @@ def reference_energies(data: PotentialData) -> Sequence[float]:
     return [found.get(z, 0.0) for z in species]
 
 
-def reference_source(data: PotentialData, start_from: str = "") -> str:
+def reference_source(data: PotentialData, config: PotentialRunConfig) -> str:
     """Return the source of the reference energies."""
     species, isolated, fit = data.split.train.species, data.split.isolated, "least squares"
-    if start_from:
+    if config.start_from:
         some = ", and isolated atoms for new elements" if isolated else ""
-        return f"{fit} of the errors{some}"
+        errors = f"{fit} of the errors{some}"
+        if data.replay is None:
+            return errors
+        kept = f"the potential to start from, and isolated atoms or {fit} for new elements"
+        return f"{errors}; of replayed heads, {kept}" if config.heads else kept
     known, fitted = (
         " ".join(symbol(z) for z in species if (z in isolated) == kind) for kind in (True, False)
     )
@@ -208,8 +212,8 @@ def begin(
         model = MessagePassingPotential(config.model(data.split.train.species, states))
         first_part = next(iter(data_by_head(data, config).values()), data)
         set_references(model, first_part, source.avg_neighbors)
-    if config.lora:
-        model = copy.deepcopy(model)  # a given one keeps its form
+    if first is None and (config.lora or config.freeze):
+        model = copy.deepcopy(model)  # a given one keeps its form and what it learns
     freeze(model, config.freeze)
     if config.lora:
         add_low_rank(model, config.lora)
@@ -246,15 +250,24 @@ def _with_references(
 
 
 def check_levels(data: PotentialData) -> None:
-    """Raise for frames of several levels of theory, which a run without heads would mix."""
-    old = () if data.replay is None else (data.replay.train, data.replay.validation)
-    sets = (data.train, data.validation, *old)
-    found = sorted({str(f.info["head"]) for frames in sets for f in frames if "head" in f.info})
+    """Raise for several levels of theory, which a run without heads would mix."""
+    parts = [data] if data.replay is None else [data, data.replay]
+    frames = [f for part in parts for each in (part.train, part.validation) for f in each]
+    levels = [part.split.isolated_by_head for part in parts]
+    found = {str(f.info["head"]) for f in frames if "head" in f.info}
+    found |= {name for level in levels for name in level if name}
     if len(found) > 1:
         raise ValueError(
-            f"{data.split.name}: frames have the heads {', '.join(found):.200}; name them with "
-            "--heads, or leave frames of one"
+            f"{data.split.name}: frames have the heads {', '.join(sorted(found)):.200}; name them "
+            "with --heads, or leave frames of one"
         )
+    for part, level in zip(parts, levels, strict=True):
+        for z in part.split.isolated:
+            if len({energies[z] for energies in level.values() if z in energies}) > 1:
+                raise ValueError(
+                    f"{part.split.name}: isolated atoms of {symbol(z)} have other energies with "
+                    "the head than without one; leave atoms of one level, or name it with --heads"
+                )
 
 
 def states_to_learn(config: PotentialRunConfig, *sets: AtomicFrames) -> dict[str, list[int]]:

@@ -261,7 +261,7 @@ def _subject(
         ("data", run),
         ("trained on", seen),
         ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
-        ("reference energies", reference_source(data, config.start_from)),
+        ("reference energies", reference_source(data, config)),
     ]
 
 
@@ -447,7 +447,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         return (
             f"{begin}{data.split.name}, {len(data.train)} training, {len(data.validation)} "
             f"validation and {tests or 'no'} test frames{stresses}{remark}, reference energies of "
-            f"{reference_source(data, config.start_from)}, product {config.product}, "
+            f"{reference_source(data, config)}, product {config.product}, "
             f"{config.preset} preset"
         )
 

@@ -170,17 +170,17 @@ def test_labels_are_found_by_the_keys_of_a_run(config, load, tmp_path):
     refused("units must be an energy", replace, config, units="eV")
 
 
-def test_an_isolated_atom_of_one_element_is_its_reference():
+def test_an_isolated_atom_of_one_element_is_its_reference(config):
     frames = molecules(4)
     split = AtomicSplit("chains", frames, isolated={1: -12.0})
     data = PotentialData(split, frames, frames)
     mean = sum(f.energy for f in frames) / 4
     # C2H3, whose three hydrogen atoms are fixed
     assert reference_energies(data) == [-12.0, pytest.approx((mean + 36) / 2)]
-    assert reference_source(data) == "isolated atoms (H) and least squares (C)"
+    assert reference_source(data, config) == "isolated atoms (H) and least squares (C)"
     known = replace(data, split=replace(split, isolated={1: -13.0, 6: -1000.0}))
     assert reference_energies(known) == [-13.0, -1000.0]
-    assert reference_source(known) == "isolated atoms"
+    assert reference_source(known, config) == "isolated atoms"
 
 
 def ions(number=12):

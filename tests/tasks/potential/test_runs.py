@@ -93,7 +93,7 @@ def test_what_is_saved_is_the_average_of_the_weights_if_there_is_one(config, tmp
 
 def test_references_are_of_isolated_atoms_where_all_are_known(config):
     data = load_frames(config)
-    assert reference_source(data) == "least squares"
+    assert reference_source(data, small_config("none")) == "least squares"
     fitted = reference_energies(data)
     counts = {1: 3, 6: 2}
     mean = sum(f.energy for f in data.train) / len(data.train)

@@ -158,6 +158,8 @@ def test_interrupted_runs_with_updates_of_low_rank_end_alike_in_plain_weights(
     task.train(replace(config, freeze=("embedding",)), tmp_path / "c", model=model)
     assert_same_state(model.state_dict(), first)  # a given model keeps its form
     assert all(weight.requires_grad for weight in model.parameters())
+    task.train(replace(tuned, freeze=("body",)), tmp_path / "d", model=model)
+    assert all(weight.requires_grad for weight in model.parameters())
     with pytest.raises(ValueError, match="low-rank updates and heads must have one device, got 2"):
         replace(config, devices=2)
 
@@ -193,7 +195,7 @@ def test_sizes_come_from_the_checkpoint(folder, start, tmp_path, refused, capsys
     assert main([str(x) for x in (*TRAIN, *other, *lora)]) == 0
     out, _ = capsys.readouterr()
     assert f"from {start}: " in out
-    assert "reference energies of least squares of the errors" in out
+    assert "reference energies of least squares of the errors, product" in out
     assert re.search(r"model .* parameters, \d+ of them learned\n", out)
     for more, part in (
         (("--channels", "8", "--layers", "3", "--cutoff", "3"),
@@ -470,6 +472,14 @@ def test_frames_of_two_levels_need_heads(config, two_levels):
     for changes in ({"validation": named}, {"replay": data_of(named)}):
         with pytest.raises(ValueError, match="have the heads ccsd, pbe; name them with --heads"):
             task.plan(config, replace(two_levels, **changes))
+    for levels, message in (
+        ({"pbe": {1: -1.0}}, "have the heads ccsd, pbe; name them with --heads"),
+        ({"": {1: -1.0}, "ccsd": {1: -1.5}}, "two levels: isolated atoms of H have other energies"),
+    ):
+        isolated = {z: e for level in levels.values() for z, e in level.items()}
+        split = replace(two_levels.split, isolated=isolated, isolated_by_head=levels)
+        with pytest.raises(ValueError, match=message):
+            task.plan(config, replace(two_levels, split=split))
 
 
 def test_batches_of_two_levels_have_the_gradients_of_their_parts(config, two_levels):
