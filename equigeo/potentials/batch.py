@@ -296,6 +296,11 @@ class PotentialOutput:
     features : Tensor, (atoms, n), float64, or None
         Inputs of the last layers minus those of isolated atoms, times the scale of the element:
         ``energies`` are a linear function of them, plus those of isolated atoms.
+    dipole : Tensor, (systems, 3), float64, or None
+        In e angstrom, of a potential with this output: of charges, by whose sum it depends on the
+        origin, and of atoms. NaN for a system with a periodic axis, where it is not defined.
+    polarizability : Tensor, (systems, 3, 3), float64, or None
+        Symmetric, in angstrom^3, of a potential with this output.
 
     Examples
     --------
@@ -310,6 +315,8 @@ class PotentialOutput:
     stress: Tensor | None = None
     virial: Tensor | None = None
     features: Tensor | None = None
+    dipole: Tensor | None = None
+    polarizability: Tensor | None = None
 
     __repr__ = brief_repr
 
@@ -318,11 +325,11 @@ register_structure(PotentialOutput, serialized_type_name="equigeo.potentials.Pot
 
 
 def sum_by_system(
-    energies: Tensor,  # (atoms,) float64
+    rows: Tensor,  # (atoms, ...)
     batch: AtomicBatch,
 ) -> Tensor:
-    """Sum atomic energies per system, (systems,)."""
-    return energies.new_zeros(batch.num_systems).index_add(0, batch.batch, energies)
+    """Sum rows of atoms per system, (systems, ...)."""
+    return rows.new_zeros(batch.num_systems, *rows.shape[1:]).index_add(0, batch.batch, rows)
 
 
 def has_stress(batch: AtomicBatch) -> Tensor:

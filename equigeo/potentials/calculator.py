@@ -134,8 +134,8 @@ class Calculator(_Base):
     ----------
     model : MessagePassingPotential, or sequence of MessagePassingPotential
         In float32 or float64; results are float64. Elements that it does not know raise
-        ``ValueError``. Several, of equal species, cutoff, dtype and device, are a committee:
-        results are means, and uncertainties sample standard deviations.
+        ``ValueError``. Several, of equal species, cutoff, outputs, dtype and device, are a
+        committee: results are means, and uncertainties sample standard deviations.
     skin : float
         In angstrom: edges are listed up to cutoff and skin, and updated when atoms or the cell have
         moved too far (:class:`equigeo.graphs.VerletList`). Results do not depend on it.
@@ -153,7 +153,8 @@ class Calculator(_Base):
         energy and free_energy (equal), energies of atoms, which include those of elements, in eV;
         forces in eV/angstrom; stress in eV/angstrom^3 as xx, yy, zz, yz, xz, xy. With a committee
         or ``uncertainty``: energy_uncertainty in eV and, of force components of each atom,
-        forces_uncertainty (atoms,) in eV/angstrom.
+        forces_uncertainty (atoms,) in eV/angstrom. With these outputs of the potential: dipole (3,)
+        in e angstrom, of atoms without periodic axes, and polarizability (3, 3) in angstrom^3.
     calls : int
         Number of evaluations of the potential.
     rebuilds : int
@@ -194,13 +195,14 @@ class Calculator(_Base):
         self.cell_stress = cell_stress
         self.uncertainty = uncertainty
         _check_members(self._members, uncertainty)
+        names = [*self._members[0].config.outputs]
         if uncertainty is not None or len(self._members) > 1:
-            names = ["energy_uncertainty", "forces_uncertainty"]
-            # ASE reads them from the object
-            self.implemented_properties = [  # type: ignore[misc]
-                *type(self).implemented_properties,
-                *names,
-            ]
+            names += ["energy_uncertainty", "forces_uncertainty"]
+        # ASE reads them from the object
+        self.implemented_properties = [  # type: ignore[misc]
+            *type(self).implemented_properties,
+            *names,
+        ]
         self.calls = 0
         self._new_list = partial(VerletList, self._members[0].config.cutoff, skin, backend=backend)
         self._lists: _Lists = OrderedDict({0: (None, self._new_list())})  # checks the options
@@ -253,6 +255,11 @@ class Calculator(_Base):
                 "Calculator(..., cell_stress=True) uses the volume of the cell, which must have "
                 "three vectors"
             )
+        if "dipole" in (properties or ()) and bool(self.atoms.pbc.any()):
+            raise _ase.PropertyNotImplementedError(
+                f"a dipole needs pbc=False: it depends on the choice of the cell, got "
+                f"pbc={self.atoms.pbc.tolist()}"
+            )
         with torch.no_grad():  # no graph; the potential enables gradients for its derivatives
             batch = self.batch(self.atoms if atoms is None else atoms)
             out, *uncertainties = self._evaluate(batch, has_stress)
@@ -266,6 +273,9 @@ class Calculator(_Base):
         if uncertainties:
             self.results["energy_uncertainty"] = float(uncertainties[0])
             self.results["forces_uncertainty"] = _array(uncertainties[1])
+        for name in self._members[0].config.outputs:
+            if name != "dipole" or not bool(self.atoms.pbc.any()):
+                self.results[name] = _array(getattr(out, name)[0])
         if out.stress is not None:
             self.results["stress"] = _array(out.stress[0][_VOIGT])
         if has_stress and not periodic:
@@ -333,12 +343,13 @@ def _check_members(
     kinds = []
     for model in models:
         weight = model.embedding.weight
-        kinds.append((model.config.species, model.config.cutoff, weight.dtype, weight.device))
+        config = model.config
+        kinds.append((config.species, config.cutoff, config.outputs, weight.dtype, weight.device))
     for kind in kinds:
         if kind != kinds[0]:
             raise ValueError(
-                "potentials of a committee must have equal species, cutoff, dtype and device, got "
-                f"{kinds[0]} and {kind}"
+                "potentials of a committee must have equal species, cutoff, outputs, dtype and "
+                f"device, got {kinds[0]} and {kind}"
             )
     if uncertainty is not None and (len(models), uncertainty.species) != (1, kinds[0][0]):
         raise ValueError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
+from equigeo._core.brief import shown
 from equigeo._core.checks import USUAL_STATE
 from equigeo._core.config import Config, within
 
@@ -12,6 +13,10 @@ ProductName = Literal[
     "channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2"
 ]
 NodeName = Literal["contraction", "gaunt", "gate"]
+OutputName = Literal["dipole", "polarizability"]
+
+DEGREES: Final = {"dipole": 1, "polarizability": 2}
+"""Outputs beside energies, by the largest degree of their irreps."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,8 @@ class PotentialConfig(Config):
         Known total charges in units of e, and known spin multiplicities (one more than the number
         of unpaired electrons), ascending, of which one is not 0 or 1: inputs of the potential. Each
         adds features to the atoms of a system, divided by their number. Empty: no such input.
+    outputs : tuple of {"dipole", "polarizability"}
+        Results beside energies and their derivatives, which need degrees 1 and 2 of messages.
 
     Examples
     --------
@@ -82,6 +89,7 @@ class PotentialConfig(Config):
     zbl: bool = False
     charges: tuple[int, ...] = within(-1000, 1000, default=())
     spins: tuple[int, ...] = within(1, 1000, default=())
+    outputs: tuple[OutputName, ...] = ()
 
     title: ClassVar[str] = "the configuration of a potential"
 
@@ -96,6 +104,12 @@ class PotentialConfig(Config):
                 raise ValueError(
                     f"{name}s must be ascending and have another value than {usual}, got {values}"
                 )
+        needed = [DEGREES.get(name, -1) for name in self.outputs]
+        if len({*self.outputs}) < len(needed) or not all(0 < l <= self.lmax_edge for l in needed):
+            raise ValueError(
+                f"outputs must be different ones of {', '.join(DEGREES)}, of degrees 1 and 2, with "
+                f"lmax_edge at least their degree, got {shown(self.outputs)} and {self.lmax_edge}"
+            )
         if self.product == "curl" and self.node == "gate":
             raise ValueError(
                 'product "curl" makes no scalars, without which node "gate" is zero: take '

@@ -21,9 +21,11 @@ from equigeo.nn import Gate, Linear, RadialMLP, Tables
 from equigeo.nn.module import allow_unreached
 from equigeo.nn.radial_table import RadialTable
 from equigeo.nn.tables import IndexTables
-from equigeo.potentials.config import PotentialConfig
+from equigeo.potentials.batch import AtomicBatch, sum_by_system
+from equigeo.potentials.config import DEGREES, PotentialConfig
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Irrep, MulIr
+from equigeo.reps.wigner import wigner_3j_table
 from equigeo.tensor_products.products.convolution import convolve_splines, scaled_radial
 
 
@@ -306,7 +308,7 @@ class Interaction(nn.Module):
         config: PotentialConfig,
         irreps_in: Irreps,  # of the features, of one multiplicity
         *,
-        last: bool,  # only scalars are returned, with a nonlinear read-out
+        last: bool,  # only what is read is returned, with a nonlinear read-out
     ) -> None:
         super().__init__()
         channels, species = config.channels, len(config.species)
@@ -318,7 +320,11 @@ class Interaction(nn.Module):
         received = _features(channels, config.lmax_edge, made, made)
         self.irreps_in = irreps_in
         # Scalars first; irreps of the other parity last, and only those that the product makes.
-        self.irreps_out = _features(channels, 0 if last else config.lmax_hidden, made)
+        self.irreps_out = _features(channels, config.lmax_hidden, made)
+        if last:
+            degrees = [0, *(DEGREES[name] for name in config.outputs)]
+            wanted = {Irrep(l, (-1) ** l) for l in degrees}
+            self.irreps_out = _features(channels, max(degrees), made, wanted)
         self.mix_in = Linear(irreps_in, irreps_in)
         self.messages = messages
         self.mix_received = Linear(messages.irreps_out, received)
@@ -357,6 +363,46 @@ class Interaction(nn.Module):
         for layer in [*self.readout.children()][:-1]:
             x = layer(x)
         return x
+
+
+@final
+class Moments(nn.Module):
+    """Dipoles and polarizabilities of systems, linear in the features of their atoms."""
+
+    total = 0  # charge of systems that do not have theirs
+
+    def __init__(self, irreps_in: Irreps, outputs: Sequence[str]) -> None:
+        super().__init__()
+        kinds = {name: Irreps(f"0e + {l}{'eo'[l % 2]}") for name, l in DEGREES.items()}
+        self.read = nn.ModuleDict({name: Linear(irreps_in, kinds[name]) for name in outputs})
+        # Orthogonal basis of symmetric matrices: the identity, and five without a trace.
+        with plain_tensors():
+            rest = math.sqrt(5) * wigner_3j_table(1, 1, 2).permute(2, 0, 1)
+            one = torch.eye(3, dtype=torch.float64)[None]
+            self.tables = Tables(matrices=torch.cat([one, rest]))
+
+    def forward(
+        self,
+        h: Tensor,  # (atoms, irreps_in.dim)
+        batch: AtomicBatch,
+    ) -> dict[str, Tensor]:
+        """Return what is read, by name, in float64."""
+        rows = {name: linear(h).double() for name, linear in self.read.items()}
+        return {name: getattr(self, f"_{name}")(x, batch) for name, x in rows.items()}
+
+    def _dipole(self, rows: Tensor, batch: AtomicBatch) -> Tensor:
+        """Return dipoles of charges, whose sums are those of the systems, and of atoms."""
+        total = self.total if batch.charge is None else batch.charge
+        missing = (total - sum_by_system(rows[:, 0], batch)) / batch.ptr.diff().clamp(min=1)
+        charges = rows[:, 0] + missing.index_select(0, batch.batch)
+        moments = charges[:, None] * batch.positions.double() + rows[:, 1:]
+        periodic = batch.pbc.any(dim=1)[:, None]
+        return torch.where(periodic, torch.nan, sum_by_system(moments, batch))
+
+    def _polarizability(self, rows: Tensor, batch: AtomicBatch) -> Tensor:
+        return torch.einsum(
+            "sk,kab->sab", sum_by_system(rows, batch), self.tables["matrices", rows.dtype]
+        )
 
 
 @final

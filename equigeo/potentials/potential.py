@@ -25,7 +25,7 @@ from equigeo.nn.state import SavedConfig
 from equigeo.nn.tables import IndexTables
 from equigeo.potentials.batch import AtomicBatch, PotentialOutput, stress_of, sum_by_system
 from equigeo.potentials.config import PotentialConfig
-from equigeo.potentials.interaction import EdgeFeatures, Interaction
+from equigeo.potentials.interaction import EdgeFeatures, Interaction, Moments
 from equigeo.potentials.repulsion import Repulsion
 from equigeo.reps import Irreps, Representation
 
@@ -99,7 +99,8 @@ class MessagePassingPotential(SavedConfig):
     rep_in : Representation
         Of positions and of edge vectors.
     rep_out : (Representation, Representation)
-        Of energies and of forces.
+        Of energies and of forces. Dipoles turn like forces, and polarizabilities like their
+        products.
 
     Equivariance
     ------------
@@ -157,6 +158,7 @@ class MessagePassingPotential(SavedConfig):
             {name: StateEmbedding(name, values, channels) for name, values in known if values}
         )
         self.repulsion = Repulsion(config.species, config.cutoff) if config.zbl else None
+        self.moments = Moments(irreps, config.outputs) if config.outputs else None
         self.is_frozen = False  # whether messages read distances: frozen.py
 
     @property
@@ -235,13 +237,13 @@ class MessagePassingPotential(SavedConfig):
         cells require gradients.
         """
         kept: list[Tensor] = []
-        wanted = kept if features else None
+        hidden: list[Tensor] = []
+        wanted: dict[str, Any] = {"features": kept if features else None, "hidden": hidden}
         if not (forces or stress):
             batch = batch.outside_inference_mode() if torch.is_grad_enabled() else batch
-            energies = self.energies(batch, features=wanted)
-            return PotentialOutput(
-                sum_by_system(energies, batch), energies, None, None, None, *kept
-            )
+            energies = self.energies(batch, **wanted)
+            more = {"features": kept[0] if features else None, **self._moments(hidden, batch)}
+            return PotentialOutput(sum_by_system(energies, batch), energies, **more)
         given = batch.positions.requires_grad or (
             batch.cell is not None and batch.cell.requires_grad
         )
@@ -256,14 +258,16 @@ class MessagePassingPotential(SavedConfig):
             strain = moved.positions.new_zeros(batch.num_systems, 3, 3, dtype=torch.float64)
             strain.requires_grad_(stress)
             vectors = moved.vectors(strain if stress else None)
-            energies = self.energies(moved, vectors, features=wanted)
+            energies = self.energies(moved, vectors, **wanted)
+            more = {"features": kept[0] if features else None, **self._moments(hidden, moved)}
             by = [moved.positions, strain] if stress else [moved.positions]
             slopes = torch.autograd.grad(
                 energies.sum(), by, create_graph=record, materialize_grads=True
             )
         energy = sum_by_system(energies, batch)
         if not record:
-            energy, energies, *kept = (x.detach() for x in (energy, energies, *kept))
+            energy, energies = energy.detach(), energies.detach()
+            more = {name: None if x is None else x.detach() for name, x in more.items()}
         virial = -slopes[1] if stress else None
         return PotentialOutput(
             energy,
@@ -271,8 +275,11 @@ class MessagePassingPotential(SavedConfig):
             -slopes[0] if forces else None,
             None if virial is None else stress_of(virial, batch),
             virial,
-            *kept,
+            **more,
         )
+
+    def _moments(self, hidden: list[Tensor], batch: AtomicBatch) -> dict[str, Tensor]:
+        return {} if self.moments is None else self.moments(hidden[0], batch)
 
     def energies(
         self,
@@ -280,11 +287,13 @@ class MessagePassingPotential(SavedConfig):
         vectors: Tensor | None = None,
         *,
         features: list[Tensor] | None = None,
+        hidden: list[Tensor] | None = None,
     ) -> Tensor:
         """Compute the energy of each atom, (atoms,), float64, in eV, as a differentiable function.
 
         ``vectors`` replaces the edge vectors of the batch. The features of :class:`PotentialOutput`
-        are appended to ``features``. Another cutoff, a dtype other than that of the weights,
+        are appended to ``features``, and those of the last layer to ``hidden``. Another cutoff, a
+        dtype other than that of the weights,
         unknown elements and coincident atoms raise.
         """
         if batch.cutoff != self.config.cutoff:
@@ -295,9 +304,8 @@ class MessagePassingPotential(SavedConfig):
         vectors = batch.vectors() if vectors is None else vectors
         given = {"charge": batch.charge, "spin": batch.spin}
         states = {n: x[batch.batch] for n, x in self.embed_states(given, batch.ptr.diff()).items()}
-        return self.energies_of_edges(
-            batch.numbers, batch.edges, vectors, features=features, states=states
-        )
+        wanted: dict[str, Any] = {"features": features, "hidden": hidden}
+        return self.energies_of_edges(batch.numbers, batch.edges, vectors, states=states, **wanted)
 
     def embed_states(self, given: Mapping[str, Tensor | None], counts: Tensor) -> dict[str, Tensor]:
         """Return the features of "charge" and "spin", (systems, channels), that are inputs.
@@ -342,6 +350,8 @@ class MessagePassingPotential(SavedConfig):
             fixed.e0 = self.energies_of_edges(numbers, alone, weight.new_zeros(0, 3), states=states)
             for x in found.values():
                 fixed.embedding.weight += x
+        if fixed.moments is not None:
+            fixed.moments.total = charge
         fixed.states, fixed.config = nn.ModuleDict(), replace(self.config, charges=(), spins=())
         return fixed
 
@@ -354,6 +364,7 @@ class MessagePassingPotential(SavedConfig):
         exchange: Callable[[Tensor], Tensor] | None = None,
         features: list[Tensor] | None = None,
         states: Mapping[str, Tensor] | None = None,
+        hidden: list[Tensor] | None = None,
     ) -> Tensor:
         """Compute the energy of each atom from edges that are known, such as those of an engine.
 
@@ -375,6 +386,8 @@ class MessagePassingPotential(SavedConfig):
         states : mapping of str to Tensor, (sources, channels), optional
             Those of :meth:`embed_states` for each atom, without ``exchange``; by default of the
             charge 0 and the spin 1. See :meth:`at_state` for others.
+        hidden : list of Tensor, optional
+            The features of the last layer, (targets, dim), are appended to it.
 
         Returns
         -------
@@ -404,7 +417,9 @@ class MessagePassingPotential(SavedConfig):
         if states is None:  # raises unless the usual one is known
             states = {}
             self.embed_states(states, numbers.new_ones(1))
-        values = self._values(species, edge, exchange, inputs, share, states)
+        values, h = self._values(species, edge, exchange, inputs, share, states)
+        if hidden is not None:
+            hidden.append(h)
         own = species if exchange is None else species[: edges.num_targets]
         scale = self.scale[own] if share is None else share * self.scale[own]
         # Without neighbors and a charge, the difference to an isolated atom is zero but for the
@@ -426,8 +441,8 @@ class MessagePassingPotential(SavedConfig):
         inputs: list[Tensor] | None,  # of the last layers, minus those of isolated atoms; appended
         share: Tensor | None,  # (targets,) of the features that an atom has beside a repulsion
         states: Mapping[str, Tensor],  # (sources, channels)
-    ) -> Tensor:
-        """Return the output of the network minus that for isolated neutral atoms, (targets,)."""
+    ) -> tuple[Tensor, Tensor]:
+        """Return the output minus that for isolated neutral atoms, and the last features."""
         h, alone = self.embedding(species), self.embedding.weight
         every = torch.arange(len(alone), device=species.device)
         if "spin" in states:  # that an isolated atom has, too
@@ -452,7 +467,7 @@ class MessagePassingPotential(SavedConfig):
             values = values + layer.read(h) - layer.read(alone)[place]
             if inputs is not None:
                 inputs.append(layer.last_inputs(h) - layer.last_inputs(alone)[place])
-        return values
+        return values, h
 
     def species_of(self, numbers: Tensor) -> Tensor:
         """Convert atomic numbers (atoms,) to positions in ``config.species``."""

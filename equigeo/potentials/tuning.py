@@ -69,7 +69,7 @@ def species_tables(model: MessagePassingPotential) -> set[str]:
 
 def freeze(model: MessagePassingPotential, parts: Sequence[str]) -> None:
     """Exclude parts of a potential from training: "body", "embedding", "radial", "layers.0", ..."""
-    named = {name: x for name, x in model.named_parameters() if ".readout." not in name}
+    named = {name: x for name, x in model.named_parameters() if not _is_read_out(name)}
     found = {
         "body": list(named),
         "embedding": [name for name in named if name.startswith(("embedding.", "states."))],
@@ -83,6 +83,10 @@ def freeze(model: MessagePassingPotential, parts: Sequence[str]) -> None:
         )
     for name in (name for part in parts for name in found[part]):
         named[name].requires_grad_(False)
+
+
+def _is_read_out(name: str) -> bool:
+    return ".readout." in name or name.startswith("moments.")
 
 
 class Heads(nn.Module):
@@ -118,6 +122,11 @@ class Heads(nn.Module):
 def potential_of(model: nn.Module, head: int) -> Any:
     """Return the potential of a head, by position; any other model is its only one."""
     return model.potentials[head] if isinstance(model, Heads) else model
+
+
+def number_of_heads(model: nn.Module) -> int:
+    """Return the number of potentials of a model."""
+    return len(model.potentials) if isinstance(model, Heads) else 1
 
 
 class LowRank(nn.Module):

@@ -199,7 +199,7 @@ def committee_output(
 ) -> tuple[PotentialOutput, Tensor, Tensor]:
     """Return the mean output, and standard deviations of energies and of force components."""
     mean: dict[str, Any] = {}
-    for name in ("energy", "energies", "forces", "stress", "virial"):
+    for name in ("energy", "energies", "forces", "stress", "virial", "dipole", "polarizability"):
         values = [getattr(output, name) for output in outputs]
         mean[name] = None if values[0] is None else torch.stack(values).mean(dim=0)
     energy = torch.stack([output.energy for output in outputs]).std(dim=0)

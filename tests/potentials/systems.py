@@ -55,6 +55,9 @@ def batch_of(*systems: Any, cutoff: float = CUTOFF, **states: Any) -> AtomicBatc
     return AtomicBatch.from_systems(systems, cutoff, dtype=torch.float64, **states)
 
 
+MOMENTS = ("dipole", "polarizability")
+
+
 def moved(system: Any, positions: Tensor, cell: Tensor | None = None) -> Any:
     """The same system with other positions, and another cell where it has one."""
     return (system[0], positions, system[2] if cell is None else cell, system[3])

@@ -15,6 +15,7 @@ from tests.potentials.systems import (
     CELL,
     CRYSTAL,
     MOLECULE,
+    MOMENTS,
     NUMBERS,
     POSITIONS,
     batch_of,
@@ -82,6 +83,28 @@ def test_charges_and_spins_are_entries_of_the_atoms():
     atoms.calc = Calculator(potential())
     with pytest.warns(UserWarning, match="energies do not depend on the charge"):
         atoms.get_forces()
+
+
+@needs_ase
+def test_dipoles_need_atoms_without_periodic_axes():
+    from ase.calculators.calculator import PropertyNotImplementedError
+
+    model = potential(outputs=MOMENTS)
+    atoms, out = molecule(Calculator(model)), model(batch_of(MOLECULE))
+    assert atoms.get_dipole_moment() == pytest.approx(out.dipole[0].numpy(), abs=1e-9)  # of splines
+    found = atoms.calc.get_property("polarizability")
+    assert found == pytest.approx(out.polarizability[0].numpy(), abs=1e-9)  # likewise
+    periodic = crystal(atoms.calc)
+    periodic.get_forces()
+    assert "dipole" not in periodic.calc.results
+    with pytest.raises(PropertyNotImplementedError, match="a dipole needs pbc=False"):
+        periodic.get_dipole_moment()
+    with pytest.raises(PropertyNotImplementedError):
+        molecule(Calculator(potential())).get_dipole_moment()
+    committee = molecule(Calculator([model, potential(seed=1, outputs=MOMENTS)]))
+    mean = (out.dipole + potential(seed=1, outputs=MOMENTS)(batch_of(MOLECULE)).dipole)[0] / 2
+    assert committee.get_dipole_moment() == pytest.approx(mean.numpy(), abs=1e-9)  # likewise
+    refused("equal species, cutoff, outputs", Calculator, [model, potential()])
 
 
 @needs_ase

@@ -15,12 +15,14 @@ from torch.testing import assert_close
 from equigeo.groups import O
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig, fit_references
 from equigeo.potentials.repulsion import Repulsion
-from equigeo.testing import tolerance
+from equigeo.reps import Irreps, TensorRep
+from equigeo.testing import assert_equivariant, tolerance
 from tests.potentials.systems import (
     CELL,
     CRYSTAL,
     CUTOFF,
     MOLECULE,
+    MOMENTS,
     NUMBERS,
     POSITIONS,
     SLAB,
@@ -259,6 +261,58 @@ def test_unknown_charges_and_spins_are_refused_and_unused_ones_warn():
     with pytest.warns(UserWarning, match="energies do not depend on the charge .*--inputs charge"):
         potential()(batch(charge=[1]))
     potential()(batch(charge=[0], spin=[1]))
+
+
+def moments_of(model, system=MOLECULE, **states):
+    """Dipole and polarizability of a system as a function of its positions."""
+
+    def function(x):
+        out = model(batch_of(moved(system, x), **states).with_positions(x), forces=False)
+        return out.dipole[0], out.polarizability[0].flatten()
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "changes",
+    tier([{}, {"product": "so2"}], [{"product": name} for name in PRODUCTS if name != "matrix"]),
+)
+def test_dipoles_and_polarizabilities_are_equivariant(changes):
+    model = potential(outputs=MOMENTS, charges=(0, 1), **changes)
+    vector, matrix = Irreps("1o"), TensorRep(O(3), up=2)
+    for charge in (0, 1):
+        function = moments_of(model, charge=[charge])
+        assert_equivariant(function, vector, [vector, matrix], inputs=[POSITIONS], condition=100)
+        shift = torch.tensor([0.3, -2.0, 5.0], dtype=torch.float64)
+        here, there = (function(x) for x in (POSITIONS, POSITIONS + shift))
+        assert_close(there[0], here[0] + charge * shift, **ENERGY)
+        assert_close(there[1], here[1], **ENERGY)
+        found = here[1].view(3, 3)
+        assert torch.equal(found, found.mT)
+        assert (found - found.trace() / 3 * torch.eye(3)).abs().max() > 1e-3
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(function, vector, [Irreps("1e"), matrix], inputs=[POSITIONS])
+
+
+def test_dipoles_and_polarizabilities_add_up_and_have_gradients():
+    model = potential(outputs=MOMENTS)
+    systems = [MOLECULE, (NUMBERS[:1], POSITIONS[:1], None, False), CRYSTAL]
+    out = model(batch_of(*systems))
+    assert not out.dipole[1].any()  # of a neutral atom
+    assert out.dipole[2].isnan().all()  # of a crystal
+    assert_close(out.energy, model(batch_of(*systems), forces=False).energy)
+    both = torch.cat([POSITIONS, POSITIONS.flip(0) + 40.0])
+    far = (NUMBERS.repeat(2), both, None, False)
+    parts = model(batch_of(MOLECULE, moved(MOLECULE, POSITIONS.flip(0))))
+    assert_close(model(batch_of(far)).polarizability[0], parts.polarizability.sum(0), **ENERGY)
+    for k in (0, 1):
+        function, leaf = moments_of(model), POSITIONS.clone().requires_grad_(True)
+        assert torch.autograd.gradcheck(lambda x, k=k, f=function: f(x)[k], leaf)
+    twice = model.at_state(num_atoms=6)
+    assert torch.equal(twice(batch_of(MOLECULE)).dipole, model(batch_of(MOLECULE)).dipole)
+    ion = potential(outputs=MOMENTS, charges=(0, 1))
+    shown = ion.at_state(1, num_atoms=6)(batch_of(MOLECULE))
+    assert_close(shown.dipole, ion(batch_of(MOLECULE, charge=[1])).dipole, **ENERGY)
 
 
 def leaving(model, distance):
@@ -520,6 +574,8 @@ def test_batches_and_references_that_do_not_fit_are_refused():
         ({"node": "mean"}, "node must be one of contraction"),
         ({"product": "curl", "node": "gate"}, 'take "gaunt\\+curl"'),
         ({"radial_hidden": ()}, "at least one width"),
+        ({"outputs": ("quadrupole",)}, "outputs must be different ones of dipole, polarizability"),
+        ({"outputs": ("dipole",), "lmax_edge": 0, "lmax_hidden": 0}, "lmax_edge at least their"),
         ({"charges": (0,)}, r"charges must be ascending and have another value than 0, got \[0\]"),
         ({"spins": (2, 1)}, "spins must be ascending and have another value than 1"),
         ({"spins": (0, 2)}, "spins must be at least 1"),

@@ -32,7 +32,10 @@ _SPELLINGS: Final = {
                "dft_force"),
     "stress": ("stress", "ref_stress", "stress_ref", "dft_stress"),
     "virial": ("virial", "virials", "ref_virial", "ref_virials", "dft_virial", "dft_virials"),
+    "dipole": ("dipole", "ref_dipole", "dft_dipole"),
+    "polarizability": ("polarizability", "ref_polarizability", "dft_polarizability"),
 }  # fmt: skip
+_MOMENTS: Final = ("dipole", "polarizability")  # labels that are entries of a frame
 _WRITTEN: Final = {  # replaced by what is written, or wrong beside it
     "energy", "free_energy", "energies", "forces", "force", "stress", "stresses", "virial",
     "virials",
@@ -242,7 +245,9 @@ def read_extxyz(
     ``REF_energy``, ``energy_ref``, ``dft_energy``, ``TotEnergy``, ``free_energy``; ``forces``,
     ``REF_forces``, ``forces_ref``, ``dft_forces``, ``force``; ``stress``, ``REF_stress``,
     ``stress_ref``, ``dft_stress``. The first one that occurs in any frame is used for the whole
-    file. Without a stress, a ``virial``, ``virials``, ``REF_virial`` or ``dft_virial`` in eV is
+    file. A ``dipole`` in e angstrom and a ``polarizability`` in angstrom^3, found likewise, become
+    entries of ``info``. Without a stress, a ``virial``, ``virials``, ``REF_virial`` or
+    ``dft_virial`` in eV is
     converted; if a frame has both, they must agree. Stresses require a periodic axis and a cell
     with a volume.
 
@@ -422,7 +427,8 @@ def _convert(
                 del entries[key]
     structure.set_cell(units.length * structure.cell[:])
     structure.positions *= units.length
-    factors = {**units._asdict(), "virial": units.energy}
+    factors = {**units._asdict(), "virial": units.energy, "dipole": units.length}
+    factors["polarizability"] = units.length**3
     return {
         kind: None if value is None else factors[kind] * np.asarray(value, np.float64)
         for kind, value in labels.items()
@@ -435,6 +441,7 @@ def _read_frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicF
     pbc = tuple(bool(axis) for axis in structure.pbc)
     cell = double(np.asarray(structure.cell[:]))
     values, columns = _values(structure), structure.arrays
+    moments = {name: labels[name] for name in _MOMENTS if labels.get(name) is not None}
     return AtomicFrame(
         numbers=torch.from_numpy(structure.numbers.astype(np.int64)),
         positions=double(structure.positions),
@@ -444,7 +451,7 @@ def _read_frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicF
         forces=None if forces is None else double(np.asarray(forces)),
         stress=_stress(structure, labels) if any(pbc) and bool(cell.det() != 0) else None,
         name=name,
-        info={k: v for k, v in values.items() if k not in columns and k not in _WRITTEN},
+        info={k: v for k, v in values.items() if k not in columns and k not in _WRITTEN} | moments,
         columns={k: v for k, v in values.items() if k in columns and k not in _WRITTEN},
     )
 

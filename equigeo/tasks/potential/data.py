@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -18,11 +18,10 @@ from equigeo._core.config import Range, ranges_of, within
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
 from equigeo.datasets.atoms.extxyz import Units
 from equigeo.datasets.atoms.frames import place_of
-from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, PotentialConfig
 from equigeo.potentials.batch import has_stress, states_of
-from equigeo.potentials.config import NodeName, ProductName
+from equigeo.potentials.config import DEGREES, NodeName, ProductName
 from equigeo.tasks.common.mesh_data import chunks
 from equigeo.training.checkpoint import Checkpoint
 from equigeo.training.config import Recipe, RunConfig
@@ -88,6 +87,9 @@ class PotentialRunConfig(RunConfig):
     energy_weight, forces_weight, stress_weight : float
         Weights of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels with a
         weight must be in every frame, stresses in at least one.
+    dipole_weight, polarizability_weight : float
+        Weights of mean squares in (e angstrom/atom)^2 and (angstrom^3/atom)^2. If positive, the
+        potential has this output, and at least one frame must have the label.
     energy_key, forces_key, stress_key : str
         Names of the labels in extended XYZ. Default: the usual names, see
         :func:`equigeo.datasets.read_extxyz`.
@@ -139,6 +141,8 @@ class PotentialRunConfig(RunConfig):
     energy_weight: float = within(0.0, 1e9, default=1.0)
     forces_weight: float = within(0.0, 1e9, default=100.0)
     stress_weight: float = within(0.0, 1e9, default=0.0)
+    dipole_weight: float = within(0.0, 1e9, default=0.0)
+    polarizability_weight: float = within(0.0, 1e9, default=0.0)
     energy_key: str = ""
     forces_key: str = ""
     stress_key: str = ""
@@ -175,7 +179,7 @@ class PotentialRunConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.energy_weight or self.forces_weight or self.stress_weight):
+        if not any((*self.weights, *self.outputs)):
             raise ValueError("one of the weights of energies, forces and stresses must be positive")
         for name in _TEXTS:
             value = getattr(self, name)
@@ -196,6 +200,17 @@ class PotentialRunConfig(RunConfig):
         if self.units:
             Units.parse(self.units)
 
+    @property
+    def weights(self) -> tuple[float, float, float]:
+        """Weights of energies, forces and stresses."""
+        return self.energy_weight, self.forces_weight, self.stress_weight
+
+    @property
+    def outputs(self) -> dict[str, float]:
+        """Positive weights of further outputs, by name."""
+        found = {name: getattr(self, f"{name}_weight") for name in DEGREES}
+        return {name: weight for name, weight in found.items() if weight}
+
     @classmethod
     def of_preset(cls, data: str, preset: str = "default") -> PotentialRunConfig:
         base = super().of_preset(data, preset)
@@ -213,12 +228,14 @@ class PotentialRunConfig(RunConfig):
         """Return the configuration of a potential for some elements, charges and spins."""
         known = {f"{name}s": tuple(values) for name, values in (states or {}).items()}
         sizes: dict[str, Any] = {name: getattr(self, name) for name in SIZES}
+        sizes["outputs"] = tuple(self.outputs)
         return PotentialConfig(species=species, **(sizes | known))
 
 
 UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
     "units": "", "zbl": False, "start_from": "", "freeze": [], "lora": 0, "replay": "",
     "replay_share": 0.5, "heads": [], "head": "", "inputs": [],
+    "dipole_weight": 0.0, "polarizability_weight": 0.0,
 }  # fmt: skip
 """Fields that configurations of earlier versions lack, as JSON types."""
 
@@ -235,8 +252,10 @@ class AtomicSamples:
     energy: Tensor  # (frames,) float64, total energy in eV
     forces: Tensor  # (atoms, 3) in eV/angstrom
     stress: Tensor  # (frames, 3, 3) float64, in eV/angstrom^3
-    # (4,) float64: frames, labels of energies, of force components and of stress components in the
-    # step over all processes
+    dipole: Tensor  # (frames, 3) float64, in e angstrom
+    polarizability: Tensor  # (frames, 3, 3) float64, in angstrom^3
+    # (6,) float64: frames, and labels of energies, of force and stress components and of both
+    # moments in the step over all processes
     labeled: Tensor
     head: int = field(default=0, kw_only=True)  # of all frames
 
@@ -244,8 +263,8 @@ class AtomicSamples:
 
     def to(self, device: torch.device) -> AtomicSamples:
         """Move to a device."""
-        moved = (x.to(device) for x in (self.energy, self.forces, self.stress, self.labeled))
-        return AtomicSamples(self.atoms.to(device), *moved, head=self.head)
+        moved = (getattr(self, f.name).to(device) for f in fields(self) if f.name != "head")
+        return AtomicSamples(*moved, head=self.head)
 
     @property
     def counts(self) -> Tensor:
@@ -303,7 +322,10 @@ class AtomicSource(LabelledSource):
         return replace(batch, inputs=replace(batch.inputs, labeled=labeled))
 
     def digests(self) -> Tensor:
-        labels = [_digest(frame.energy, frame.forces, frame.stress) for frame in self.frames]
+        labels = []
+        for frame in self.frames:
+            moments = (x for x in map(partial(_known, frame), DEGREES) if x is not None)
+            labels.append(_digest(frame.energy, frame.forces, frame.stress, *moments))
         own = torch.stack([frame_digests(self.frames), torch.tensor(labels)], dim=1)
         return own if self.earlier is None else torch.cat([own, self.earlier])
 
@@ -327,7 +349,7 @@ def _sample(
     frame = frames[number]
     system = (frame.numbers, frame.positions, frame.cell if any(frame.pbc) else None, frame.pbc)
     try:
-        states = states_of([frame.info])
+        states, moments = states_of([frame.info]), map(partial(_known, frame), DEGREES)
         atoms = AtomicBatch.from_systems([system], cutoff, dtype=dtype, **states)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place_of(frames, number)}: {error}") from error
@@ -337,9 +359,36 @@ def _sample(
     energy = nan if frame.energy is None else torch.tensor(frame.energy, dtype=torch.float64)
     dtype = atoms.positions.dtype
     known = ~stress.isnan() & has_stress(atoms)
-    counts = 1, *(int(x.sum()) for x in (~energy.isnan(), ~forces.isnan(), known))
-    labeled = torch.tensor(counts, dtype=torch.float64)
-    return AtomicSamples(atoms, energy[None], forces.to(dtype), stress[None], labeled)
+    missing = nan.expand(3), nan.expand(3, 3)
+    dipole, polarizability = (
+        x if found is None else found for x, found in zip(missing, moments, strict=True)
+    )
+    there = [~x.isnan() for x in (energy, forces, stress, dipole, polarizability)]
+    there[2] = known
+    labeled = torch.tensor([1, *(int(x.sum()) for x in there)], dtype=torch.float64)
+    return AtomicSamples(
+        atoms, energy[None], forces.to(dtype), stress[None], dipole[None], polarizability[None],
+        labeled,
+    )  # fmt: skip
+
+
+def _known(frame: AtomicFrame, name: str) -> Tensor | None:
+    """Return the dipole or the polarizability of a frame that has a valid one."""
+    try:
+        return None if name not in frame.info else moment_of(frame, name)
+    except ValueError:
+        return None
+
+
+def moment_of(frame: AtomicFrame, name: str) -> Tensor:
+    """Return a label that is an entry of a frame, in float64."""
+    found = torch.as_tensor(np.asarray(frame.info[name], np.float64))
+    shape = (3,) * DEGREES[name]
+    if found.numel() != 3 ** DEGREES[name] or not bool(found.isfinite().all()):
+        raise ValueError(f"{name} must be {shape} finite numbers, got {shown(frame.info[name])}")
+    if name == "dipole" and any(frame.pbc):
+        raise ValueError("a dipole needs pbc=False: it depends on the choice of the cell")
+    return found.reshape(shape)
 
 
 def _learned_stress(frame: AtomicFrame) -> Tensor:
@@ -360,6 +409,8 @@ def join(parts: Sequence[AtomicSamples]) -> AtomicSamples:
         torch.cat([part.energy for part in parts]),
         torch.cat([part.forces for part in parts]),
         torch.cat([part.stress for part in parts]),
+        torch.cat([part.dipole for part in parts]),
+        torch.cat([part.polarizability for part in parts]),
         torch.stack([part.labeled for part in parts]).sum(0),
         head=parts[0].head,
     )
@@ -456,8 +507,13 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
             f"{split.train.name}: no frame with a periodic axis and a cell has a stress, and its "
             f"weight is {config.stress_weight:g}{split.train.found_keys}"
         )
-    number = len(split.train)
-    if config.validation >= number:
+    for name in config.outputs:
+        if all(name not in frame.info for frame in split.train):
+            raise ValueError(
+                f"{split.train.name}: no frame has a {name}, and its weight is "
+                f"{config.outputs[name]:g}{split.train.found_keys}"
+            )
+    if config.validation >= (number := len(split.train)):
         raise ValueError(
             f"{config.data}: has {number} training frames, too few to put {config.validation} of "
             "them aside for validation; choose fewer with --validation"
@@ -533,24 +589,6 @@ def _digest(*values: Tensor | Sequence[float] | float | None) -> int:
     )
 
 
-def every_frame(
-    config: PotentialRunConfig, data: str, subset: str, asked: Mapping[str, str | None]
-) -> Mapping[str, AtomicFrames]:
-    """Load all frames of other data; raise if a requested label is missing."""
-    keys = {label: getattr(config, f"{label}_key") for label in LABELS}
-    keys["units"] = config.units
-    if Path(data).suffix.lower() == ".npz":
-        keys = {}  # those of the training do not apply
-    sets = load_every_frame(data, subset, **keys)
-    for name, key in asked.items():
-        if key and not any(key in frames.keys for frames in sets.values()):
-            found = next(iter(sets.values())).found_keys
-            raise ValueError(
-                f"{data}: no frame has {key!r:.80} of --{name.replace('_', '-')}{found}"
-            )
-    return sets
-
-
 def heads_of(frames: AtomicFrames, heads: Sequence[str], head: str) -> list[str]:
     """Return the head of each frame; raise for one that is not among ``heads``."""
     found = [str(frame.info.get("head", head or heads[0])) for frame in frames]
@@ -560,10 +598,3 @@ def heads_of(frames: AtomicFrames, heads: Sequence[str], head: str) -> list[str]
                 f"{place_of(frames, k)} has the head {name!r:.80}, expected {', '.join(heads)}"
             )
     return found
-
-
-def by_head(frames: AtomicFrames, heads: Sequence[str], head: str) -> dict[str, AtomicFrames]:
-    """Return the frames of each head that has some."""
-    own = heads_of(frames, heads, head)
-    chosen = {each: [k for k, one in enumerate(own) if one == each] for each in heads}
-    return {each: frames.select(some) for each, some in chosen.items() if some}

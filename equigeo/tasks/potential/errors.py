@@ -20,9 +20,10 @@ from equigeo._core.text import printable
 from equigeo.datasets import AtomicFrame, AtomicFrames, format_extxyz
 from equigeo.datasets.atoms.frames import HEAVIEST, symbol
 from equigeo.nn.module import evaluating
-from equigeo.potentials import LastLayerUncertainty, MessagePassingPotential, fit_references
+from equigeo.potentials import LastLayerUncertainty, fit_references
 from equigeo.potentials.batch import has_stress, stress_over_cell
-from equigeo.potentials.tuning import potential_of
+from equigeo.potentials.config import DEGREES
+from equigeo.potentials.tuning import Heads, number_of_heads, potential_of
 from equigeo.tasks.potential.data import AtomicSource
 from equigeo.tasks.task import Evaluation
 from equigeo.training.checkpoint import check_weights
@@ -50,6 +51,8 @@ class FrameErrors:
     energy_uncertainty : Tensor, (frames,), float64, in eV, optional
     forces_uncertainty : Tensor, (atoms,), float64, in eV/angstrom, optional
         Standard deviations.
+    dipole, dipole_label : Tensor, (frames, 3), float64, in e angstrom, optional
+    polarizability, polarizability_label : Tensor, (frames, 3, 3), float64, in angstrom^3, optional
 
     Examples
     --------
@@ -74,6 +77,10 @@ class FrameErrors:
     has_stress: Tensor | None = None
     energy_uncertainty: Tensor | None = None
     forces_uncertainty: Tensor | None = None
+    dipole: Tensor | None = None
+    dipole_label: Tensor | None = None
+    polarizability: Tensor | None = None
+    polarizability_label: Tensor | None = None
 
     __repr__ = brief_fields
 
@@ -139,6 +146,11 @@ class FrameErrors:
         rest = replace(self, energy=self.energy - constant / _MILLI)
         return _rms(rest.energy_errors) * (number / free) ** 0.5
 
+    def moment_errors(self, name: str) -> Tensor:
+        """Return errors of labeled components of the "dipole" or "polarizability", in 1/1000."""
+        found, label = getattr(self, name), getattr(self, f"{name}_label")
+        return self.energy[:0] if found is None else _MILLI * (found - label)[~label.isnan()]
+
     @property
     def force_mae(self) -> float | None:
         """Mean absolute error of force components, in meV/angstrom."""
@@ -160,6 +172,8 @@ class FrameErrors:
             (f"energy {{}} ({unit})", self.energy_errors),
             ("force {} (meV/A)", self.force_errors),
             ("stress {} (meV/A^3)", self.stress_errors),
+            ("dipole {} (me A)", self.moment_errors("dipole")),
+            ("polarizability {} (1e-3 A^3)", self.moment_errors("polarizability")),
         ):
             if len(errors):
                 found[name.format("MAE")] = errors.abs().mean().item()
@@ -213,12 +227,12 @@ def measure_errors(
     source: AtomicSource,
     *,
     stress: bool = False,
-    uncertainty: LastLayerUncertainty | None = None,
+    uncertainty: Uncertainties | None = None,
 ) -> FrameErrors:
     """Compute the errors of a potential in evaluation mode on all frames, in batches.
 
-    Stresses are NaN unless ``stress``; with an ``uncertainty``, that of the first head, also its
-    standard deviations.
+    Stresses are NaN unless ``stress``; with ``uncertainty`` of the heads, also their standard
+    deviations.
 
     Examples
     --------
@@ -231,18 +245,22 @@ def measure_errors(
     {'frames': 1, 'atoms': 1, 'energy MAE (meV)': 250.0, 'energy RMSE (meV)': 250.0}
     """
     energies, forces, stresses, deviations = [], [], [], []
+    moments: dict[str, list[Tensor]] = {name: [] for name in DEGREES}
     device = next(model.parameters()).device
     for samples in source.few_at_a_time():
         potential, atoms = potential_of(model, samples.head), samples.atoms.to(device)
-        rates = uncertainty is not None and samples.head == 0
-        found = potential(atoms, stress=stress, **({"features": True} if rates else {}))
+        rate = None if uncertainty is None else uncertainty.heads[samples.head]
+        found = potential(atoms, stress=stress, **({} if rate is None else {"features": True}))
         unknown = [torch.full_like(x, torch.nan) for x in (found.energy, found.energies)]
-        deviations.append(uncertainty(found, atoms) if uncertainty and rates else unknown)
+        deviations.append(unknown if rate is None else rate(found, atoms))
         energies.append(found.energy.detach().cpu())
         forces.append(found.forces.detach().cpu())
         nan = torch.full_like(samples.stress, torch.nan)
         own = stress_over_cell(found, atoms) if stress else nan
         stresses.append(own.detach().cpu())
+        for name, rows in moments.items():
+            if (value := getattr(found, name)) is not None:
+                rows.append(value.detach().cpu())
     both: Any = (torch.cat(x).detach().cpu() for x in zip(*deviations, strict=True))
     energy_uncertainty, forces_uncertainty = (None, None) if uncertainty is None else both
     return FrameErrors(
@@ -258,6 +276,9 @@ def measure_errors(
         has_stress=stress & torch.cat([has_stress(part.atoms) for part in source.parts]),
         energy_uncertainty=energy_uncertainty,
         forces_uncertainty=forces_uncertainty,
+        **{name: torch.cat(rows) for name, rows in moments.items() if rows},
+        dipole_label=torch.cat([part.dipole for part in source.parts]),
+        polarizability_label=torch.cat([part.polarizability for part in source.parts]),
     )
 
 
@@ -352,50 +373,91 @@ def _cell(value: float | None, width: int) -> str:
     return f"{value:{width}d}" if isinstance(value, int) else f"{value:{width}.2f}"
 
 
+@dataclass(frozen=True)
+class Uncertainties:
+    """Uncertainties of the potential of each head; None for one without."""
+
+    heads: tuple[LastLayerUncertainty | None, ...]
+
+    __repr__ = brief_fields
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the state as tensors, for a checkpoint; names of the first head are plain."""
+        found = [(k, each.state_dict()) for k, each in enumerate(self.heads) if each is not None]
+        return {f"{_prefix(k)}{name}": x for k, state in found for name, x in state.items()}
+
+
+def _prefix(head: int) -> str:
+    return f"{head}." if head else ""
+
+
 def fit_uncertainty(
     train: Iterable[AtomicSource],
     validation: Iterable[AtomicSource],
     model: nn.Module,
+) -> Uncertainties | None:
+    """Fit uncertainties of a trained potential for each head; warn if labels are missing."""
+    heads = [_fit_head(train, validation, model, k) for k in range(number_of_heads(model))]
+    return Uncertainties(tuple(heads)) if any(heads) else None
+
+
+def _fit_head(
+    train: Iterable[AtomicSource],
+    validation: Iterable[AtomicSource],
+    model: nn.Module,
+    head: int,
 ) -> LastLayerUncertainty | None:
-    """Fit uncertainties of a trained potential, of the first head; warn if labels are missing."""
     learned, others = (
-        (samples for source in sources for samples in source.few_at_a_time() if not samples.head)
+        (each for source in sources for each in source.few_at_a_time() if each.head == head)
         for sources in (train, validation)
     )
     labelled = ((samples.atoms, samples.energy, samples.forces) for samples in others)
-    first = potential_of(model, 0)
+    potential = potential_of(model, head)
     try:
-        with evaluating(first):
-            return LastLayerUncertainty.fit(first, (x.atoms for x in learned), labelled)
+        with evaluating(potential):
+            return LastLayerUncertainty.fit(potential, (x.atoms for x in learned), labelled)
     except ValueError as error:
-        warnings.warn(f"the checkpoint will have no uncertainties: {error}", stacklevel=2)
+        name = f" of the head {model.names[head]}" if isinstance(model, Heads) else ""
+        warnings.warn(f"the checkpoint will have no uncertainties{name}: {error}", stacklevel=2)
         return None
 
 
-def read_uncertainty(
-    state: Mapping[str, Any], model: MessagePassingPotential
-) -> LastLayerUncertainty:
+def read_uncertainty(state: Mapping[str, Any], model: Any) -> Uncertainties:
     """Build uncertainties of a potential from the untrusted content of a checkpoint, or raise."""
-    number, size = len(model.config.species), model.num_features
-    zero = torch.zeros(())  # numbers beyond float32 are refused
-    expected = {
+    config, size = model.config, potential_of(model, 0).num_features
+    number, zero = len(config.species), torch.zeros(())  # numbers beyond float32 are refused
+    shapes = {
         "whitening": zero.expand(number, size, size),
         "energy_scale": zero,
         "forces_scale": zero.expand(number),
     }
-    check_weights(expected, state)
-    found = {name: state[name].double() for name in expected}
-    if any(bool((found[name] < 0).any()) for name in ("energy_scale", "forces_scale")):
+    there = [f"{_prefix(k)}whitening" in state for k in range(number_of_heads(model))]
+    there[0] |= not any(there)  # raises for what is missing
+    prefixes = [_prefix(k) if known else None for k, known in enumerate(there)]
+    check_weights(
+        {f"{p}{n}": x for p in prefixes if p is not None for n, x in shapes.items()}, state
+    )
+    if any(bool((state[name] < 0).any()) for name in state if name.endswith("_scale")):
         raise ValueError("scales of uncertainties must not be negative")
-    return LastLayerUncertainty(model.config.species, **found)
+
+    def build(prefix: str | None) -> LastLayerUncertainty | None:
+        if prefix is None:
+            return None
+        found = {name: state[f"{prefix}{name}"].double() for name in shapes}
+        return LastLayerUncertainty(config.species, **found)
+
+    return Uncertainties(tuple(map(build, prefixes)))
 
 
 _NAMES = ("energy_uncertainty", "forces_uncertainty")  # in files, too
 
 
-def with_uncertainties(frame: AtomicFrame, found: FrameErrors, k: int) -> dict[str, Any]:
-    """Return ``info`` and ``columns`` of frame k with its uncertainties instead of older ones."""
-    info = {name: value for name, value in frame.info.items() if name not in _NAMES}
+def predicted_entries(frame: AtomicFrame, found: FrameErrors, k: int) -> dict[str, Any]:
+    """Return ``info`` and ``columns`` of frame k with its predictions instead of older ones."""
+    moments = {name: rows for name in DEGREES if (rows := getattr(found, name)) is not None}
+    info = {name: x for name, x in frame.info.items() if name not in {*_NAMES, *moments}}
+    known = {name: rows[k] for name, rows in moments.items() if not bool(rows[k].isnan().any())}
+    info |= {name: row.numpy() for name, row in known.items()}
     columns = {name: value for name, value in frame.columns.items() if name not in _NAMES}
     if found.energy_uncertainty is not None and found.forces_uncertainty is not None:
         energy = found.energy_uncertainty[k].item()
@@ -414,11 +476,17 @@ def _uncertainties_of(frame: AtomicFrame) -> dict[str, Any]:
     }
 
 
+_UNITS = {
+    "energy": "eV", "forces": "eV/A", "stress": "eV/A^3", "dipole": "e A", "polarizability": "A^3",
+}  # fmt: skip
+
+
 def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
     """Write predictions as extended XYZ and as JSON, by the suffix of the file name."""
+    there = {"energy", "forces", "stress", *(name for frame in frames for name in frame.info)}
     content = {
         "file": path.name,
-        "units": {"energy": "eV", "forces": "eV/A", "stress": "eV/A^3"},
+        "units": {name: unit for name, unit in _UNITS.items() if name in there},
         "frames": [
             {
                 "name": frame.name,
@@ -427,6 +495,7 @@ def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
                 "forces": None if frame.forces is None else frame.forces.tolist(),
                 "stress": None if frame.stress is None else frame.stress.tolist(),
                 **_uncertainties_of(frame),
+                **{n: np.asarray(frame.info[n]).tolist() for n in DEGREES if n in frame.info},
             }
             for frame in frames
         ],

@@ -14,6 +14,7 @@ from equigeo._core.tensors import compile_for_sizes, record_program
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
 from equigeo.potentials.batch import has_stress, stress_over_cell
+from equigeo.potentials.config import DEGREES
 from equigeo.potentials.potential import SHORTEST_EDGE
 from equigeo.potentials.tuning import potential_of
 from equigeo.tasks.potential.data import AtomicSamples, PotentialRunConfig
@@ -30,6 +31,7 @@ class EnergyForcesStress(Objective):
     .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
               w_S\,\overline{(\sigma - \sigma^*)^2}
 
+    Dipoles and polarizabilities with a weight add such a term, per atom like energies.
     Means are over the existing labels of a step, of all processes. Weights are of (eV/atom)^2,
     (eV/angstrom)^2 and (eV/angstrom^3)^2. Stresses are over the volume of the cell; for slabs and
     wires, components along Cartesian axes within the periodic lattice vectors count. The measure is
@@ -45,6 +47,8 @@ class EnergyForcesStress(Objective):
     energy: float
     forces: float
     stress: float = 0.0
+    dipole: float = 0.0
+    polarizability: float = 0.0
 
     measure: ClassVar[str] = "error"
     form: ClassVar[str] = ".1f"
@@ -53,13 +57,13 @@ class EnergyForcesStress(Objective):
     @classmethod
     def of(cls, config: PotentialRunConfig) -> EnergyForcesStress:
         """Build from the weights of a configuration."""
-        return cls(config.energy_weight, config.forces_weight, config.stress_weight)
+        return cls(*config.weights, **config.outputs)
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         samples: AtomicSamples = batch.inputs
         model = potential_of(model, samples.head)
         found = model(samples.atoms, forces=self.forces > 0, stress=self.stress > 0)
-        frames, energies, forces, stresses = samples.labeled.unbind()
+        frames, energies, forces, stresses, *others = samples.labeled.unbind()
         energy = (found.energy - samples.energy) / samples.counts
         measure = energy, ~samples.energy.isnan(), energies
         terms = [(self.energy, *measure)]
@@ -71,6 +75,12 @@ class EnergyForcesStress(Objective):
             known = ~samples.stress.isnan() & has_stress(samples.atoms)[:, None, None]
             stress = stress_over_cell(found, samples.atoms)
             terms.append((self.stress, stress - samples.stress, known, stresses))
+        for name, number in zip(DEGREES, others, strict=True):
+            if weight := getattr(self, name):
+                label = getattr(samples, name)
+                atoms = samples.counts.view(-1, *[1] * (label.ndim - 1))
+                errors = (getattr(found, name) - label) / atoms
+                terms.append((weight, errors, ~label.isnan(), number))
         loss = sum(
             weight * _mean(errors, known, number, square=True)
             for weight, errors, known, number in terms
@@ -104,7 +114,8 @@ _ORDERS: Final[Mapping[str, tuple[str | int, ...]]] = {
     "each": ("edges + 1",),
 }  # fmt: skip
 _LABELS: Final[Mapping[str, tuple[str | int, ...]]] = {
-    "energy": ("systems",), "forces": ("atoms", 3), "stress": ("systems", 3, 3), "labeled": (4,),
+    "energy": ("systems",), "forces": ("atoms", 3), "stress": ("systems", 3, 3),
+    "dipole": ("systems", 3), "polarizability": ("systems", 3, 3), "labeled": (6,),
 }  # fmt: skip
 _SHAPES: Final = {
     **_ATOMIC, **{f"edges.{name}": shape for name, shape in _ORDERS.items()}, **_LABELS,

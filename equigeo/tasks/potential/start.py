@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from equigeo.tasks.potential.data import (
     AtomicSource,
     PotentialData,
     PotentialRunConfig,
-    by_head,
+    heads_of,
+    moment_of,
 )
 from equigeo.tasks.potential.errors import measure_errors
 from equigeo.training.process import enter_stream, seed_sequence
@@ -92,6 +93,7 @@ def check_sizes(model: MessagePassingPotential, config: PotentialRunConfig) -> N
     """Raise if a configuration asks for another potential than that of its checkpoint."""
     pairs = {name: (getattr(model.config, name), getattr(config, name)) for name in SIZES}
     found = [f"{name} {own}, asked {asked}" for name, (own, asked) in pairs.items() if own != asked]
+    found += [f"no {name}" for name in config.outputs if name not in model.config.outputs]
     if found:
         raise ValueError(
             f"{config.start_from}: the potential has {'; '.join(found)}; leave these out with "
@@ -137,6 +139,13 @@ def shift_references(
         for z, shift in shifts.items():
             e0[z] += shift
     model.set_references(e0)
+
+
+def by_head(frames: AtomicFrames, heads: Sequence[str], head: str) -> dict[str, AtomicFrames]:
+    """Return the frames of each head that has some."""
+    own = heads_of(frames, heads, head)
+    chosen = {each: [k for k, one in enumerate(own) if one == each] for each in heads}
+    return {each: frames.select(some) for each, some in chosen.items() if some}
 
 
 def data_by_head(
@@ -274,6 +283,16 @@ def states_to_learn(config: PotentialRunConfig, *sets: AtomicFrames) -> dict[str
     """Return the values of each input that occur in frames, ascending."""
     frames = [frame for each in sets for frame in each]
     return {name: sorted({state_of(x.info, name) for x in frames}) for name in config.inputs}
+
+
+def check_moments(frames: AtomicFrames, outputs: Iterable[str]) -> None:
+    """Raise for the first frame with a label of an output that cannot be learned."""
+    for name in outputs:
+        for k, frame in enumerate(frames):
+            try:
+                _ = name in frame.info and moment_of(frame, name)
+            except ValueError as error:
+                raise ValueError(f"{place_of(frames, k)}: {error}") from error
 
 
 def check_known(frames: AtomicFrames, config: PotentialConfig) -> None:

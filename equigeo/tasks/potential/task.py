@@ -20,8 +20,8 @@ from equigeo.datasets.atoms.frames import symbol
 from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.nn.module import evaluating
 from equigeo.potentials import LastLayerUncertainty, MessagePassingPotential
-from equigeo.potentials.config import NodeName, ProductName
-from equigeo.potentials.tuning import Heads, potential_of
+from equigeo.potentials.config import DEGREES, NodeName, ProductName
+from equigeo.potentials.tuning import Heads
 from equigeo.tasks.common.arguments import Argument, natural, number, positive, words
 from equigeo.tasks.potential.data import (
     _MANY,
@@ -31,29 +31,30 @@ from equigeo.tasks.potential.data import (
     AtomicSource,
     PotentialData,
     PotentialRunConfig,
-    by_head,
-    every_frame,
     frame_digests,
     load_frames,
 )
 from equigeo.tasks.potential.errors import (
     FrameErrors,
     PotentialEvaluation,
+    Uncertainties,
     describe_offset,
     fit_uncertainty,
     format_predictions,
     measure_errors,
     parity_pairs,
     potential_table,
+    predicted_entries,
     read_uncertainty,
-    with_uncertainties,
 )
 from equigeo.tasks.potential.objective import CompiledObjective, EnergyForcesStress
 from equigeo.tasks.potential.start import (
     ReplayingSource,
     begin,
+    by_head,
     check_known,
     check_levels,
+    check_moments,
     check_sizes,
     reference_source,
 )
@@ -81,6 +82,9 @@ def _evaluate(
             errors = measure_errors(model, source)
         per_atom = replace(errors, periodic=True).energy_mae
         found |= {f"{name}_force_mae": errors.force_mae, f"{name}_energy_mae": per_atom}
+        for moment in DEGREES:
+            if len(left := errors.moment_errors(moment)):
+                found[f"{name}_{moment}_mae"] = left.abs().mean().item()
     found["validation_error"] = found[f"validation_{'force' if forces else 'energy'}_mae"]
     return {name: value for name, value in found.items() if value is not None}
 
@@ -113,8 +117,8 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         return found
 
     @classmethod
-    def read_novelty(cls, state: dict[str, Any], model: Any, classes: int) -> LastLayerUncertainty:
-        return read_uncertainty(state, potential_of(model, 0))
+    def read_novelty(cls, state: dict[str, Any], model: Any, classes: int) -> Uncertainties:
+        return read_uncertainty(state, model)
 
     def to(self, device: torch.device) -> None:
         (self.model if self.heads is None else self.heads).to(device)
@@ -122,8 +126,12 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
     @property
     def uncertainty(self) -> LastLayerUncertainty | None:
         """Uncertainties of ``model``; None in checkpoints of unfinished runs."""
-        found: LastLayerUncertainty | None = self.novelty
-        return found
+        return self.uncertainty_of(0)
+
+    def uncertainty_of(self, head: str | int) -> LastLayerUncertainty | None:
+        """Return the uncertainties of a head by its name or place, or None."""
+        place = self.config.heads.index(head) if isinstance(head, str) else head
+        return None if self.novelty is None else self.novelty.heads[place]
 
     @property
     def species(self) -> str:
@@ -142,14 +150,14 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         source = AtomicSource.of_frames(frames, cutoff, heads=names, head=head)
         model = self.model if heads is None else heads
         stress = any(any(f.pbc) for f in frames)
-        return measure_errors(model, source, stress=stress, uncertainty=self.uncertainty)
+        return measure_errors(model, source, stress=stress, uncertainty=self.novelty)
 
     def predict_frames(self, frames: AtomicFrames) -> AtomicFrames:
         """Return the same structures with predicted energies, forces and stresses (eV, angstrom).
 
-        Stresses are predicted if all axes are periodic. Uncertainties, if the checkpoint has them,
-        are ``energy_uncertainty`` of ``info`` and ``forces_uncertainty`` of ``columns``. Other
-        fields of the frames stay.
+        Stresses are predicted if all axes are periodic. Dipoles, polarizabilities and
+        ``energy_uncertainty`` are entries of ``info``, and ``forces_uncertainty`` is one of
+        ``columns``, as far as the checkpoint has them. Other fields of the frames stay.
         """
         found = self.errors(frames)
         forces = found.forces.double().split(found.counts.tolist())
@@ -159,7 +167,7 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
                 energy=found.energy[k].item(),
                 forces=forces[k],
                 stress=found.stress[k] if all(frame.pbc) else None,
-                **with_uncertainties(frame, found, k),
+                **predicted_entries(frame, found, k),
             )
             for k, frame in enumerate(frames)
         )
@@ -193,7 +201,9 @@ def evaluate_frames(
     """Compute errors on sets of frames, for the labels that each has."""
     for frames in sets.values():
         labels = ("energy", "forces", "stress")
-        if all(len(frames.lacking(label)) == len(frames) for label in labels):
+        if all(len(frames.lacking(label)) == len(frames) for label in labels) and not any(
+            name in frame.info for frame in frames for name in trained.model.config.outputs
+        ):
             raise ValueError(
                 f"{frames.name}: no frame has an energy, forces or a stress to compare with"
                 f"{frames.found_keys}"
@@ -223,7 +233,6 @@ def summarize_potential(
 ) -> dict[str, Any]:
     """Collect the input of ``equigeo.report.render_potential_report``, as JSON types."""
     config, model = trained.config, trained.model.config
-    weights = (config.energy_weight, config.forces_weight, config.stress_weight)
     lead, facts = _subject(config, data, evaluation)
     found, *others = run_facts(
         trained,
@@ -232,7 +241,8 @@ def summarize_potential(
         f"{model.lmax_edge} of messages and {model.lmax_hidden} of features, {model.layers} "
         f"layers, cutoff {model.cutoff:g} A, elements {trained.species}",
     )
-    loss = "{:g} energies per atom, {:g} forces, {:g} stresses".format(*weights)
+    loss = "{:g} energies per atom, {:g} forces, {:g} stresses".format(*config.weights)
+    loss += "".join(f", {weight:g} {name} per atom" for name, weight in config.outputs.items())
     facts += [found, ("weights of the loss", loss), *others]
     return {
         "title": "Interatomic potential",
@@ -312,6 +322,16 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument(
             "--stress-weight", "weight of (eV/A^3)^2", number, metavar="X", unit="of (eV/A^3)^2"
         ),
+        *(
+            Argument(
+                f"--{name}-weight",
+                f"weight of ({unit})^2; above 0, {name} is an output",
+                number,
+                metavar="X",
+                unit=f"of ({unit})^2",
+            )
+            for name, unit in (("dipole", "e A/atom"), ("polarizability", "A^3/atom"))
+        ),
         *_KEYS,
         Argument(
             "--start-from",
@@ -389,6 +409,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     measures = {  # noqa: RUF012
         "validation_force_mae": "validation force MAE {value:.2f} meV/A",
         "validation_energy_mae": "validation energy MAE {value:.2f} meV/atom",
+        "validation_dipole_mae": "validation dipole MAE {value:.2f} me A",
+        "validation_polarizability_mae": "validation polarizability MAE {value:.2f} 1e-3 A^3",
         "replay_force_mae": "force MAE {value:.2f} meV/A on validation frames of the replayed set",
         "replay_energy_mae": "energy MAE {value:.2f} meV/atom on these",
     }
@@ -423,9 +445,11 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             given = {name: value for name, value in options.items() if value is not None}
             given["start_from"] = str(Path(given["start_from"]).resolve())
             if not (resume and self.folder(output).is_used()):
-                first = TrainedPotential.load(given["start_from"]).model.config
+                run = TrainedPotential.load(given["start_from"])
+                first = run.model.config
                 rate = POTENTIAL_PRESETS["default"].recipe.learning_rate * _TUNED
                 sizes = {name: getattr(first, name) for name in SIZES}
+                sizes |= {f"{name}_weight": run.config.outputs.get(name, 0.0) for name in DEGREES}
                 sizes["inputs"] = [name for name in USUAL_STATE if getattr(first, f"{name}s")]
                 # sizes of a file are checked as those of options
                 given = ({} if file else {**sizes, "learning_rate": rate}) | given
@@ -463,6 +487,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         if isinstance(learned, (Heads, MessagePassingPotential)):
             for frames in (data.train, data.validation):
                 check_known(frames, learned.config)
+                check_moments(frames, config.outputs)
         train = [new]
         sources = {"validation": build(data.validation, head=config.head)}
         if data.replay is not None:
@@ -507,7 +532,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             evaluation = evaluate_potential(trained, data)
             results = summarize_potential(trained, evaluation, data, options.command_line)
         else:
-            sets = every_frame(config, given, "" if options.subset is None else subset, keys)
+            sets = _every_frame(config, given, "" if options.subset is None else subset, keys)
             evaluation = evaluate_frames(trained, sets)
             name = f"{given} {options.subset or ''}".strip()
             results = summarize_potential(trained, evaluation, name, options.command_line)
@@ -530,6 +555,24 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         energies = [frame.energy for frame in frames if frame.energy is not None]
         summary = f"{number}, energies {min(energies):.6f} to {max(energies):.6f} eV"
         return FilePrediction(path, [], "", files, summary=summary)
+
+
+def _every_frame(
+    config: PotentialRunConfig, data: str, subset: str, asked: Mapping[str, str | None]
+) -> Mapping[str, AtomicFrames]:
+    """Load all frames of other data; raise if a requested label is missing."""
+    keys = {label: getattr(config, f"{label}_key") for label in LABELS}
+    keys["units"] = config.units
+    if Path(data).suffix.lower() == ".npz":
+        keys = {}  # those of the training do not apply
+    sets = load_every_frame(data, subset, **keys)
+    for name, key in asked.items():
+        if key and not any(key in frames.keys for frames in sets.values()):
+            found = next(iter(sets.values())).found_keys
+            raise ValueError(
+                f"{data}: no frame has {key!r:.80} of --{name.replace('_', '-')}{found}"
+            )
+    return sets
 
 
 def _read(path: Path) -> AtomicFrames:

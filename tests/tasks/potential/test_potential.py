@@ -219,6 +219,74 @@ def test_charges_and_spins_of_frames_are_learned(config, tmp_path):
         plan.evaluate(plan.model)
 
 
+CHARGES = {1: -0.2, 6: 0.3}  # of C2H3, which is neutral
+
+
+def polar(number, seed=0):
+    """Molecules of point charges, whose polarizabilities are those of atoms and of pairs."""
+    frames = []
+    for frame in molecules(number, seed):
+        x, charges = frame.positions, [CHARGES[z] for z in frame.numbers.tolist()]
+        dipole = x.new_tensor(charges) @ x
+        v = x[:, None] - x
+        r = v.norm(dim=-1).clamp(min=0.1)
+        near = (1 - (r / CUTOFF) ** 2).clamp(min=0) ** 3
+        pairs = torch.einsum("ij,ija,ijb->ab", near / r**2, v, v)
+        alpha = 4.2 * torch.eye(3).double() + 0.2 * pairs
+        info = {"dipole": dipole.numpy(), "polarizability": alpha.numpy()}
+        frames.append(replace(frame, info=info))
+    return AtomicFrames(tuple(frames), "polar")
+
+
+def test_dipoles_and_polarizabilities_are_learned(config, tmp_path):
+    pytest.importorskip("ase", reason="needs ase")
+    (tmp_path / "train.xyz").write_text(format_extxyz(polar(80)))
+    (tmp_path / "test.xyz").write_text(format_extxyz(polar(6, seed=1)))
+    recipe = replace(config.recipe, epochs=40, learning_rate=0.02, batch_size=10)
+    weights = {"dipole_weight": 100.0, "polarizability_weight": 30.0, "forces_weight": 0.0}
+    config = replace(config, data=str(tmp_path), subset="", recipe=recipe, lmax_edge=2, **weights)
+    trained = InteratomicPotential().train(config, tmp_path / "run")
+    assert trained.model.config.outputs == ("dipole", "polarizability")
+    errors = trained.errors(load_frames(config).split.tests["test"])
+    found = errors.summary()
+    # all that is known of molecules of any orientation without their positions
+    middle = errors.polarizability_label.diagonal(dim1=1, dim2=2).mean() * torch.eye(3)
+    for name, unit, mean in (("dipole", "me A", 0.0), ("polarizability", "1e-3 A^3", middle)):
+        spread = 1e3 * (getattr(errors, f"{name}_label") - mean).abs().mean().item()
+        assert found[f"{name} MAE ({unit})"] < 0.5 * spread
+        assert f"validation_{name}_mae" in trained.history[-1]
+    predicted = trained.predict_frames(polar(2, seed=1))
+    assert predicted[0].info["dipole"].tolist() == errors.dipole[0].tolist()
+    written = json.loads(format_predictions(predicted, Path("a.xyz"))[".predicted.json"])
+    assert np.shape(written["frames"][0]["polarizability"]) == (3, 3)
+    plain = trained.predict_frames(crystals(1))
+    assert {"dipole", "polarizability"} & {*plain[0].info} == {"polarizability"}
+    again = replace(config, start_from=str(tmp_path / "run" / "model.ckpt"), dipole_weight=0.0)
+    task = InteratomicPotential()
+    assert task.plan(again, load_frames(again)).model.config.outputs == trained.model.config.outputs
+
+
+def test_dipoles_that_cannot_be_learned_are_one_error(config):
+    def plan(frames, name="dipole"):
+        data = PotentialData(AtomicSplit("new", frames), frames, frames)
+        weights = {f"{name}_weight": 1.0, "lmax_edge": 2}
+        return InteratomicPotential().plan(replace(config, **weights), data)
+
+    crystal = replace(crystals(1)[0], info={"dipole": [0.0, 0.0, 1.0]})
+    periodic = AtomicFrames((*molecules(2), crystal), "cells")
+    refused("cells: frame 2: a dipole needs pbc=False", plan, periodic)
+    assert (
+        InteratomicPotential()
+        .plan(config, PotentialData(AtomicSplit("cells", periodic), periodic, periodic))
+        .train.parts[2]
+        .dipole.isnan()
+        .all()
+    )
+    for name, value in (("dipole", [1.0, 2.0]), ("polarizability", [math.inf] * 9)):
+        wrong = AtomicFrames((replace(molecules(1)[0], info={name: value}),), "wrong")
+        refused(f"wrong: frame 0: {name} must be ", plan, wrong, name)
+
+
 def test_frames_that_differ_in_their_charge_are_no_repetitions(tmp_path):
     pytest.importorskip("ase", reason="needs ase")
     ion = replace(molecules(1)[0], info={"charge": 1})

@@ -10,6 +10,7 @@ from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, format_extx
 from equigeo.potentials import MessagePassingPotential
 from equigeo.potentials.tuning import species_tables
 from equigeo.tasks.potential import (
+    AtomicSource,
     InteratomicPotential,
     PotentialData,
     PotentialRunConfig,
@@ -18,11 +19,12 @@ from equigeo.tasks.potential import (
     load_frames,
 )
 from equigeo.tasks.potential.data import UNKNOWN_EARLIER, frame_digests
+from equigeo.tasks.potential.errors import read_uncertainty
 from equigeo.testing import tolerance
 from equigeo.training import time_limit
 from equigeo.training.data import EpochBatches
 from equigeo.training.loop.module import sums_of_parts
-from tests.tasks.potential.frames import molecules, small_config
+from tests.tasks.potential.frames import CUTOFF, molecules, small_config
 from tests.tasks.tiny_data import assert_same_state
 
 SAME = tolerance(torch.float32)["rtol"]  # in batches of another size
@@ -388,9 +390,17 @@ def test_levels_of_theory_have_heads_of_their_own(config, two_levels, tmp_path):
     assert trained.errors(two_levels.validation).energy_mae < 500  # of both
     weights = [trained.heads[name].layers[-1].readout.layer1.weight for name in ("pbe", "ccsd")]
     assert not torch.equal(*weights)
-    # The first head has uncertainties.
-    known = ["energy_uncertainty" in f.info for f in trained.predict_frames(two_levels.validation)]
-    assert known == [True, True, False, False]
+    # Each head has uncertainties of its own.
+    found = [f.info["energy_uncertainty"] for f in trained.predict_frames(two_levels.validation)]
+    for name, frames in (("pbe", slice(0, 2)), ("ccsd", slice(2, 4))):
+        batch = two_levels.validation[frames]
+        source = AtomicSource.of_frames(batch, CUTOFF).batch([0, 1]).inputs.atoms
+        out = trained.heads[name](source, features=True)
+        assert trained.uncertainty_of(name)(out, source)[0].tolist() == pytest.approx(found[frames])
+    assert trained.uncertainty is trained.uncertainty_of("pbe")
+    state = {n: x for n, x in trained.novelty.state_dict().items() if n[0] != "1"}
+    old = read_uncertainty(state, trained.heads)  # of an earlier version
+    assert [each is None for each in old.heads] == [False, True]
     found = evaluate_potential(trained, two_levels).sets
     assert {name: row["frames"] for name, row in found.items()} == {
         "validation, pbe": 2, "validation, ccsd": 2
