@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--split", choices=("test", "held-out"), default="test")
     parser.add_argument("--kinds", nargs="+", choices=tuple(KINDS), default=list(KINDS))
     parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--every", type=int, default=32, help="training clouds put aside")
+    parser.add_argument("--every", type=int, default=32, help="held-out training clouds")
     parser.add_argument("--steps", type=int, default=0, help="rounds of timed passes")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     output_arguments(parser, series=True)
@@ -245,7 +245,7 @@ def main() -> None:
     else:
         x = loaded(train, slice(arguments.every // 2, None, arguments.every))
     draws = arguments.draws
-    counts = {"clouds": len(x), "put aside": len(aside), "draws": draws}
+    counts = {"clouds": len(x), "held out": len(aside), "draws": draws}
     settings = {"split": arguments.split} | counts
     record = Record(arguments.output, settings=settings, resume=arguments.resume)
 
