@@ -83,8 +83,6 @@ class MeshModel(SavedConfig):
     """Base class that builds graphs with invariant features and standardizes them."""
 
     config_type: ClassVar[type[Any]]
-    means: Tensor
-    deviations: Tensor
 
     def __init__(
         self,
@@ -97,9 +95,6 @@ class MeshModel(SavedConfig):
         self._kind = (self.dual_kind, config.features, config.sizes, config.inputs)
         self._widths = feature_channels(*self._kind)
         self.standardize_primal, self.standardize_dual = map(Standardize, self._widths)
-        for name in ("means", "deviations"):  # in the configuration, not in the weights
-            value = torch.tensor(getattr(config, name), dtype=torch.get_default_dtype())
-            self.register_buffer(name, value, persistent=False)
 
     @classmethod
     def preset(cls: type[_Model], name: str, num_classes: int, **changes: Any) -> _Model:
@@ -197,7 +192,10 @@ class MeshModel(SavedConfig):
 
     def _in_units(self, outputs: Tensor) -> Tensor:
         """Return logits unchanged, and values of a regression in the units of its targets."""
-        return outputs * self.deviations + self.means if self.config.means else outputs
+        if not self.config.means:
+            return outputs
+        means, deviations = map(outputs.new_tensor, (self.config.means, self.config.deviations))
+        return outputs * deviations + means
 
     def _check_kind(self, graph: PrimalDualGraph) -> None:
         """Raise unless a graph has the dual kind and the features of the configuration."""
