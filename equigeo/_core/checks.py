@@ -108,19 +108,24 @@ TensorLike: TypeAlias = Tensor | NDArray[Any]
 _LARGEST = np.iinfo(np.int64).max
 
 
+LARGEST_STATE: Final = 1000
 USUAL_STATE: Final = {"charge": 0, "spin": 1}
 """Total charge in units of e, and spin multiplicity, of structures without these entries."""
 
 
 def state_of(info: Mapping[str, Any], name: str) -> int:
     """Return the total charge or the spin of a structure from its entries."""
-    value = info.get(name, info.get(f"total_{name}", USUAL_STATE[name]))  # the latter of MACE
+    found = [info[key] for key in (name, f"total_{name}") if key in info]  # the latter of MACE
+    value = found[0] if found else USUAL_STATE[name]
     try:
-        number = float(value)
+        number, least = float(value), 0 if name == "spin" else -LARGEST_STATE
+        valid = number.is_integer() and least <= number <= LARGEST_STATE
     except (TypeError, ValueError):
-        number = 0.5
-    if not number.is_integer():
+        number, valid = 0.0, False
+    if not valid:
         raise ValueError(f"{name} must be an integer, got {shown(value)}")
+    if any(other != value for other in found):
+        raise ValueError(f"{name} and total_{name} must be equal, got {shown(found)}")
     return max(1, int(number)) if name == "spin" else int(number)  # spins of 0 are not known
 
 

@@ -71,12 +71,13 @@ def signed_frames(
     settled: Tensor | None = None,
 ) -> FrameSet:
     """Return frames with flipped axes, as many as the cloud with most."""
+    first = torch.arange(len(weight), device=weight.device)[:, None] == 0
+    weight = torch.where(weight.sum(0) > 0, weight, first.to(weight.dtype))  # clouds of NaN
     used = weight.detach() > 0
     count = int(used.sum(0).amax()) if used.shape[1] else 1
     # Signs in use first, in their order: as many rows as the cloud that needs most.
     order = (~used).int().argsort(stable=True, dim=0)[:count]
-    total = weight.sum(0)
-    weight = weight.gather(0, order) / torch.where(total == 0, 1, total)
+    weight = weight.gather(0, order) / weight.sum(0)
     order = torch.where(weight.detach() > 0, order, order[:1])  # repeat one that is in use
     signs = sign_table(aligned.dim, aligned.spread)[order]
     simple = ~aligned.degenerate.any(-1)

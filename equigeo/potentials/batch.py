@@ -11,8 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo._core.brief import brief_repr
-from equigeo._core.checks import USUAL_STATE, as_tensor, check_shape, is_integer, state_of
+from equigeo._core.brief import brief_repr, shown
+from equigeo._core.checks import (
+    LARGEST_STATE,
+    USUAL_STATE,
+    as_tensor,
+    check_shape,
+    is_integer,
+    state_of,
+)
 from equigeo._core.tensors import lasting, register_structure
 from equigeo.graphs import EdgeIndex, VerletList, neighbor_list
 
@@ -110,7 +117,7 @@ class AtomicBatch:
         verlet : VerletList, optional
             Of the same cutoff: reuses edges until atoms have moved too far, with its own backend.
         charge, spin : sequence of int or Tensor, (systems,), optional
-            Total charges and spin multiplicities.
+            Total charges and spin multiplicities; the unknown spin 0 becomes 1.
 
         Examples
         --------
@@ -147,8 +154,8 @@ class AtomicBatch:
     def from_ase(cls, structures: Any, cutoff: float, **options: Any) -> AtomicBatch:
         """Build the edges of one ``ase.Atoms`` or of a sequence of them.
 
-        Other arguments are those of :meth:`from_systems`. Of ``atoms.info``, the entries ``charge``
-        and ``spin`` are read; labels and constraints are not.
+        Other arguments are those of :meth:`from_systems`. By default, ``charge`` and ``spin`` are
+        these entries of ``atoms.info``; labels and constraints are not read.
 
         Examples
         --------
@@ -164,7 +171,7 @@ class AtomicBatch:
             numbers = np.array(atoms.numbers, np.int64)
             systems.append((numbers, np.array(atoms.positions), cell, np.array(atoms.pbc)))
             info.append(atoms.info)
-        return cls.from_systems(systems, cutoff, **states_of(info), **options)
+        return cls.from_systems(systems, cutoff, **(states_of(info) | options))
 
     @property
     def num_systems(self) -> int:
@@ -232,11 +239,19 @@ def _states(values: Sequence[int] | Tensor | None, name: str, systems: int) -> T
     """Validate charges or spins, (systems,)."""
     if values is None:
         return None
-    found = torch.as_tensor(values if len(values) else np.zeros(0, np.int64)).detach().cpu()
+    try:
+        found = torch.as_tensor(np.zeros(0, np.int64) if systems == 0 else values).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name} must be integers, got {shown(values)}") from None
     check_shape(found, name, (systems,))
     if not is_integer(found):
         raise TypeError(f"{name} must be integers, got {found.dtype}")
-    return found.long()
+    least = 0 if name == "spin" else -LARGEST_STATE
+    if bool(((found < least) | (found > LARGEST_STATE)).any()):
+        raise ValueError(
+            f"{name} must be from {least} to {LARGEST_STATE}, got {shown(found.tolist())}"
+        )
+    return found.long().clamp(min=1) if name == "spin" else found.long()
 
 
 def _is_ase(value: Any) -> bool:

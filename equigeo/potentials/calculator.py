@@ -344,12 +344,15 @@ def _check_members(
     for model in models:
         weight = model.embedding.weight
         config = model.config
-        kinds.append((config.species, config.cutoff, config.outputs, weight.dtype, weight.device))
+        inputs = config.charges, config.spins
+        kinds.append(
+            (config.species, config.cutoff, config.outputs, inputs, weight.dtype, weight.device)
+        )
     for kind in kinds:
         if kind != kinds[0]:
             raise ValueError(
-                "potentials of a committee must have equal species, cutoff, outputs, dtype and "
-                f"device, got {kinds[0]} and {kind}"
+                "potentials of a committee must have equal species, cutoff, outputs, charges and "
+                f"spins, dtype and device, got {kinds[0]} and {kind}"
             )
     if uncertainty is not None and (len(models), uncertainty.species) != (1, kinds[0][0]):
         raise ValueError(

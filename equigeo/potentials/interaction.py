@@ -369,12 +369,14 @@ class Interaction(nn.Module):
 class Moments(nn.Module):
     """Dipoles and polarizabilities of systems, linear in the features of their atoms."""
 
-    total = 0  # charge of systems that do not have theirs
+    fixed: Tensor
 
     def __init__(self, irreps_in: Irreps, outputs: Sequence[str]) -> None:
         super().__init__()
         kinds = {name: Irreps(f"0e + {l}{'eo'[l % 2]}") for name, l in DEGREES.items()}
         self.read = nn.ModuleDict({name: Linear(irreps_in, kinds[name]) for name in outputs})
+        # Whether all systems have one charge, of a potential that is fixed to it, and which.
+        self.register_buffer("fixed", torch.zeros(2, dtype=torch.int64))
         # Orthogonal basis of symmetric matrices: the identity, and five without a trace.
         with plain_tensors():
             rest = math.sqrt(5) * wigner_3j_table(1, 1, 2).permute(2, 0, 1)
@@ -392,7 +394,9 @@ class Moments(nn.Module):
 
     def _dipole(self, rows: Tensor, batch: AtomicBatch) -> Tensor:
         """Return dipoles of charges, whose sums are those of the systems, and of atoms."""
-        total = self.total if batch.charge is None else batch.charge
+        total = self.fixed[1]
+        if batch.charge is not None:
+            total = torch.where(self.fixed[0] > 0, total, batch.charge)
         missing = (total - sum_by_system(rows[:, 0], batch)) / batch.ptr.diff().clamp(min=1)
         charges = rows[:, 0] + missing.index_select(0, batch.batch)
         moments = charges[:, None] * batch.positions.double() + rows[:, 1:]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
-from equigeo._core.checks import USUAL_STATE
+from equigeo._core.checks import USUAL_STATE, check_shape
 from equigeo._core.config import check_config
 from equigeo._core.tensors import plain_tensors, values_readable
 from equigeo.graphs import EdgeIndex
@@ -303,6 +303,9 @@ class MessagePassingPotential(SavedConfig):
             )
         vectors = batch.vectors() if vectors is None else vectors
         given = {"charge": batch.charge, "spin": batch.spin}
+        for name, values in given.items():
+            if values is not None:
+                check_shape(values, f"batch.{name}", (batch.num_systems,))
         states = {n: x[batch.batch] for n, x in self.embed_states(given, batch.ptr.diff()).items()}
         wanted: dict[str, Any] = {"features": features, "hidden": hidden}
         return self.energies_of_edges(batch.numbers, batch.edges, vectors, states=states, **wanted)
@@ -351,7 +354,7 @@ class MessagePassingPotential(SavedConfig):
             for x in found.values():
                 fixed.embedding.weight += x
         if fixed.moments is not None:
-            fixed.moments.total = charge
+            fixed.moments.fixed.copy_(torch.tensor([1, charge]))
         fixed.states, fixed.config = nn.ModuleDict(), replace(self.config, charges=(), spins=())
         return fixed
 

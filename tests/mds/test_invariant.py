@@ -86,6 +86,11 @@ def test_clouds_in_every_form():
     ragged = per_point(torch.cat([x, x[:7]]), ptr=torch.tensor([0, 12, 19]))
     assert_close(ragged[:12], per_point(x), **EXACT)
     assert_close(model(x, bias=2.0), model(x) + 2, **EXACT)
+    unknown = torch.stack([x, x.clone().fill_(torch.nan)])
+    for kind in ("skew", "soft", "weighted"):
+        options = mds.EmbedOptions(nan_policy="propagate")
+        found = mds.Invariant(PointNet(), kind=kind, options=options)(unknown)
+        assert found.isnan().flatten(1).all(dim=1).tolist() == [False, True]
     weighted = model(x, weights=torch.arange(12.0))
     assert not torch.allclose(weighted, model(x))
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.potentials import Calculator, hessian, hessian_vector_product
+from equigeo.potentials import AtomicBatch, Calculator, hessian, hessian_vector_product
 from equigeo.potentials import calculator as module
 from equigeo.testing import tolerance
 from tests.potentials.systems import (
@@ -76,10 +76,18 @@ def test_charges_and_spins_are_entries_of_the_atoms():
     atoms.info["note"] = "unrelated"
     atoms.get_forces()
     assert atoms.calc.calls == 4
-    atoms.info["charge"] = 0.5
-    refused("charge must be an integer, got 0.5", atoms.get_forces)
-    atoms.info["charge"] = -1
+    for wrong in (0.5, 1e30, None):
+        atoms.info["charge"] = wrong
+        refused("charge must be an integer, got ", atoms.get_forces)
+    atoms.info |= {"charge": 1, "total_charge": -1}
+    refused("charge and total_charge must be equal", atoms.get_forces)
+    atoms.info = {"spin": -3}
+    refused("spin must be an integer, got -3", atoms.get_forces)
+    given = AtomicBatch.from_ase(molecule(None), model.config.cutoff, charge=[1])
+    assert given.charge.tolist() == [1]
+    atoms.info = {"charge": -1}
     refused(r"charge must be among \[0, 1\]", atoms.get_forces)
+    refused("committee must have equal", Calculator, [model, potential()])
     atoms.calc = Calculator(potential())
     with pytest.warns(UserWarning, match="energies do not depend on the charge"):
         atoms.get_forces()

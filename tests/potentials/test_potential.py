@@ -258,6 +258,12 @@ def test_unknown_charges_and_spins_are_refused_and_unused_ones_warn():
     refused("charge must be", model.at_state, 3, num_atoms=6)
     refused(r"charge must be \(1,\), got \(2,\)", batch, charge=[1, 2])
     refused("spin must be integers", batch, spin=[1.0], error=TypeError)
+    refused("charge must be integers", batch, charge=[None], error=TypeError)
+    refused(r"charge must be \(1,\), got \(\)", batch, charge=1)
+    refused("spin must be from 0 to 1000", batch, spin=[-3])
+    refused("charge must be from -1000 to 1000", batch, charge=[10**6])
+    both = replace(batch_of(MOLECULE, MOLECULE), charge=torch.tensor([1]))
+    refused(r"batch.charge must be \(2,\), got \(1,\)", model, both)
     with pytest.warns(UserWarning, match="energies do not depend on the charge .*--inputs charge"):
         potential()(batch(charge=[1]))
     potential()(batch(charge=[0], spin=[1]))
@@ -311,8 +317,12 @@ def test_dipoles_and_polarizabilities_add_up_and_have_gradients():
     twice = model.at_state(num_atoms=6)
     assert torch.equal(twice(batch_of(MOLECULE)).dipole, model(batch_of(MOLECULE)).dipole)
     ion = potential(outputs=MOMENTS, charges=(0, 1))
-    shown = ion.at_state(1, num_atoms=6)(batch_of(MOLECULE))
-    assert_close(shown.dipole, ion(batch_of(MOLECULE, charge=[1])).dipole, **ENERGY)
+    fixed = ion.at_state(1, num_atoms=6)
+    loaded = MessagePassingPotential.from_config(fixed.config).double().eval()
+    loaded.load_state_dict(fixed.state_dict())
+    for one, options in ((fixed, {}), (loaded, {}), (fixed, {"charge": [0]})):
+        shown = one(batch_of(MOLECULE, **options))
+        assert_close(shown.dipole, ion(batch_of(MOLECULE, charge=[1])).dipole, **ENERGY)
 
 
 def leaving(model, distance):
