@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -131,6 +131,17 @@ def warn_of_copies(
             "may not hold for new files; keep one of each: %s%s",
             sum(map(len, copies)) - len(copies), printable(shown), more,
         )  # fmt: skip
+
+
+def warn_of_unused(
+    what: str,  # plural noun
+    names: Iterable[str],
+) -> None:
+    """Log one warning if something belongs to no mesh."""
+    unused = sorted(names)
+    if unused:
+        shown = printable(", ".join(unused[:_LISTED]))
+        _log.warning("%d %s belong to no mesh: %s", len(unused), what, shown)
 
 
 class Member(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import logging
 import math
 import os
 import zlib
@@ -18,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.text import printable
 from equigeo.datasets.class_folders import (
     MESH_SUFFIXES,
     data_folder,
@@ -27,6 +25,7 @@ from equigeo.datasets.class_folders import (
     load_members,
     mesh_files,
     warn_of_copies,
+    warn_of_unused,
 )
 from equigeo.datasets.meshes import check_parts
 from equigeo.datasets.segmentation.labels import read_numbers
@@ -41,10 +40,8 @@ _LAYOUT = (
     f"{{train,val,test}}/<name>.{{{','.join(s[1:] for s in MESH_SUFFIXES)}}} and {TABLE}; or, for "
     f"targets of faces or vertices, {_FIELDS}/<name>.{{npy,txt}} or properties of <name>.ply"
 )
-_LISTED = 5  # rows that a warning shows
 _STREAM = zlib.crc32(b"ellipsoid")
 _SPREAD = 0.4  # deviation of the logarithms of the axes and of the size of ellipsoids
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +178,13 @@ def load_regression_folder(
         loaded = load_members(names, lambda i: (*load_mesh(paths[i], **loading), rows[i]), given)
     else:
         files = files_by_stem(root / _FIELDS, _SUFFIXES)
-        read = partial(_with_fields, files=files, wanted=wanted, at=targets_at, loading=loading)
+        copies = Counter(path.stem for path in paths)
+        unused = files.keys() - copies.keys()
+        warn_of_unused("target files", (file.name for stem in unused for file in files[stem]))
+        shared = {stem for stem in files if copies[stem] > 1}
+        read = partial(
+            _with_fields, files=files, shared=shared, wanted=wanted, at=targets_at, loading=loading
+        )
         loaded = load_members(names, lambda i: read(paths[i]), given)
         width = max(rows.shape[1] for _, _, rows in loaded)
         wanted = wanted or tuple(f"target {k}" for k in range(width))
@@ -208,17 +211,17 @@ def _of_table(
     number = Counter(key for each in keys for key in dict.fromkeys(each))
 
     def row(i: int) -> Tensor:
-        found = [key for key in keys[i] if key in table]
+        found = [key for key in dict.fromkeys(keys[i]) if key in table]
+        if len(found) > 1:
+            rows = " and ".join(map(repr, found))
+            raise ValueError(f"{TABLE} has the rows {rows} for it; keep one of them")
         if not found or number[found[0]] > 1:
             why = f"{found[0]!r} is several meshes" if found else "it has no row"
             raise ValueError(f"in {TABLE}, {why}; name it {names[i]!r} in the first column")
         return torch.tensor([table[found[0]]], dtype=torch.float64)
 
     values = load_members(names, row, given)
-    unused = sorted(table.keys() - {key for each in keys for key in each})
-    if unused:
-        shown = printable(", ".join(unused[:_LISTED]))
-        _log.warning("%d rows of %s belong to no mesh: %s", len(unused), TABLE, shown)
+    warn_of_unused(f"rows of {TABLE}", table.keys() - {key for each in keys for key in each})
     return wanted, values
 
 
@@ -268,15 +271,18 @@ def _number(text: str, where: str) -> float:
 def _with_fields(
     path: Path,
     files: dict[str, list[Path]],
+    shared: set[str],  # stems of several meshes
     wanted: tuple[str, ...],
     at: TargetsAt,
     loading: dict[str, Any],
 ) -> tuple[TriangleMesh, LoadReport, Tensor]:
     """Load a mesh with the targets of its faces or vertices, (elements, targets)."""
-    mesh, report = load_mesh(path, **loading)
     found = files.get(path.stem, [])
+    if path.stem in shared:
+        raise ValueError("another mesh has the same name, and so the same targets")
     if len(found) > 1:
         raise ValueError(f"has {' and '.join(file.name for file in found)}; keep one of them")
+    mesh, report = load_mesh(path, **loading)
     if not found:
         if not wanted:
             raise ValueError(

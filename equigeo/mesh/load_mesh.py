@@ -13,7 +13,7 @@ from torch import Tensor
 
 from equigeo._core.checks import kind_of
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, vectors_of
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_vectors
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.mesh.repair.repair import MERGE, LoadReport, NonmanifoldPolicy, repair_mesh
 
@@ -104,16 +104,11 @@ def load_mesh(
 
 def _read_inputs(mesh: TriangleMesh, report: LoadReport, names: Sequence[str]) -> dict[str, Tensor]:
     """Return properties per face, or raise for missing values and for parts of a vector."""
+    if len(set(names)) < len(names):
+        raise MeshError(f"inputs must have different names, got {tuple(names)}")
     values = property_values(mesh, report, names, "faces")
-    parts = {part for triple in vectors_of(_property_names(report)) for part in triple}
-    whole = {part for triple in vectors_of(names) for part in triple}
+    check_vectors(names, [*_property_names(report), *_GROUPS["normal"][0].split()])
     for name, column in zip(names, values.unbind(1), strict=True):
-        if name in parts - whole:
-            triple = ", ".join(name[:-1] + axis for axis in "xyz")
-            raise MeshError(
-                f"property {name!r} is a component, which depends on the pose; read the vector "
-                f"{triple}"
-            )
         if not bool(column.isfinite().all()):
             missing = int((~column.isfinite()).sum())
             raise MeshError(f"property {name!r} has no value for {missing} of {len(column)} faces")

@@ -83,7 +83,8 @@ def simplify(
     Returns
     -------
     mesh : TriangleMesh
-        Without unused vertices; fans of faces that met at a vertex have separate ones.
+        Without unused vertices; fans of faces that met at a vertex have separate ones. Faces keep
+        their inputs.
     origin : Tensor, (num_faces,), int64
         Original index of each face, increasing; face attributes transfer by indexing with it.
 
@@ -119,12 +120,14 @@ def simplify(
         )
     kept = _kept_pairs(faces, pairs, fixed, simple, origin) if ambiguous.any() else None
     device = mesh.faces.device
+    chosen = torch.from_numpy(origin).to(device)
     result = TriangleMesh(
         torch.from_numpy(positions * size + center).to(device),
         torch.from_numpy(simple).to(device),
         None if kept is None else torch.from_numpy(kept).to(device),
+        {name: values[chosen] for name, values in mesh.inputs.items()},
     )
-    return (result, torch.from_numpy(origin).to(device)) if return_origin else result
+    return (result, chosen) if return_origin else result
 
 
 def _numpy_generator(generator: torch.Generator | None) -> np.random.Generator | None:

@@ -319,9 +319,13 @@ def test_properties_become_inputs_of_faces(tmp_path: Path) -> None:
             ("red", "mass"),
             "cube.ply: has no property 'mass' of its faces or vertices; it has nx, ny",
         ),
-        (("ny",), "cube.ply: property 'ny' is a component.*read the vector nx, ny, nz"),
+        (("ny",), "cube.ply: input 'ny' is a component.*read the vector nx, ny, nz"),
+        (("heat", "heat"), "cube.ply: inputs must have different names, got .*'heat', 'heat'"),
     ):
         fails(message, load_mesh, tmp_path / "cube.ply", inputs=inputs)
+    part = attributed(turned, {name: values[name] for name in ("nx", "ny")}, ("nx", "ny"))
+    with pytest.raises(MeshError, match=r"part.ply: input 'nx' is a component"):
+        loaded(tmp_path, "part.ply", part, inputs=("nx", "ny"))
     values["load"][3] = torch.nan
     with pytest.raises(MeshError, match="property 'load' has no value for 1 of 12 faces"):
         loaded(

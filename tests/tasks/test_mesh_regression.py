@@ -299,6 +299,8 @@ def test_a_table_names_meshes_by_path_name_or_stem(tmp_path, caplog):
 TABLES = [
     ([], ("file", "volume"), (), "2 of 2 meshes or their labels cannot be used.*e0.*has no row"),
     ([["e0", 1], ["e0", 2]], ("file", "volume"), (), "row 3 has 'e0' occurs twice"),
+    ([["e0", 1], ["train/e0.obj", 2]], ("file", "volume"), (),
+     "e0.obj: targets.csv has the rows 'train/e0.obj' and 'e0' for it; keep one"),
     ([["e0", 1, 2]], ("file", "volume"), (), "row 2 has 3 cells; the header has 2"),
     ([["e0", "inf"], ["e1", 1]], ("file", "volume"), (), "row 2: a target must be a finite"),
     ([["e0", 1], ["e1", 1]], ("file", "volume"), ("mass",), "asked for mass"),
@@ -339,7 +341,7 @@ QUADS = [
 
 
 @pytest.mark.parametrize("form", ["npy", "txt"])
-def test_fields_follow_the_repair_of_their_mesh(form, tmp_path):
+def test_fields_follow_the_repair_of_their_mesh(form, tmp_path, caplog):
     corners = np.r_[shapes.cube().vertices.numpy(), [[9, 9, 9]]]  # the last is in no face
     for part, name in (("train", "a"), ("test", "b")):
         (tmp_path / part).mkdir()
@@ -361,8 +363,13 @@ def test_fields_follow_the_repair_of_their_mesh(form, tmp_path):
         load_regression_folder(tmp_path, targets_at="vertices")
     found = load_regression_folder(tmp_path, ("heat", "flux"), "faces")
     assert found.targets[0][:, 0].tolist() == [0, 0, 1, 1, 2, 2, 4, 4, 5, 5, 6, 6]
+    assert "belong to no mesh" not in caplog.text
     with pytest.raises(ValueError, match=r"targets/a.*and 1 columns, got \(7, 2\)"):
         load_regression_folder(tmp_path, ("heat",), "faces")
+    (tmp_path / "test" / "b.obj").rename(tmp_path / "test" / "a.obj")
+    with pytest.raises(ValueError, match=r"2 of 2.*\n.*another mesh has the same name, and so the"):
+        load_regression_folder(tmp_path, targets_at="faces")
+    assert f"1 target files belong to no mesh: b.{form}" in caplog.text
 
 
 def test_fields_are_read_from_properties_of_ply_files(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from equigeo._core.text import printable
 from equigeo.datasets.class_folders import (
     MESH_SUFFIXES,
     data_folder,
@@ -23,14 +21,13 @@ from equigeo.datasets.class_folders import (
     mesh_files,
     raise_failures,
     warn_of_copies,
+    warn_of_unused,
 )
 from equigeo.datasets.segmentation.dataset import UNLABELLED, EdgeLabels, SegmentedMeshDataset
 from equigeo.datasets.segmentation.labels import LabelledMesh, load_labelled_mesh
 from equigeo.mesh import MeshError
 from equigeo.mesh.repair.repair import MERGE
 
-_LISTED = 5  # files that a warning shows
-_log = logging.getLogger(__name__)
 _LABEL_SUFFIXES = (".eseg", ".npy", ".seg", ".txt")
 _LAYOUT = (
     f"{{train,val,test}}/<name>.{{{','.join(s[1:] for s in MESH_SUFFIXES)}}} and "
@@ -148,10 +145,8 @@ def _members(root: Path, given: Path) -> list[_Member]:
             problems.append(f"{name}: has no soft labels; expected sseg/{path.stem}.seseg")
     _refuse(problems, len(meshes), str(given))
     every = {stem: hard.get(stem, []) + soft.get(stem, []) for stem in {**hard, **soft}}
-    unused = sorted(path.name for stem in every.keys() - copies.keys() for path in every[stem])
-    if unused:
-        shown = printable(", ".join(unused[:_LISTED]))
-        _log.warning("%d label files belong to no mesh: %s", len(unused), shown)
+    unused = every.keys() - copies.keys()
+    warn_of_unused("label files", (path.name for stem in unused for path in every[stem]))
     return [
         _Member(
             name,

@@ -15,7 +15,7 @@ from equigeo._core.brief import brief_repr
 from equigeo.graphs.edge_index import Shift
 from equigeo.mesh.geometry.connectivity import concatenate_ranges, connected_components
 from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry, edge_pairs
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh, check_vectors
 
 # A second of work each: pairs of boxes compared, of the largest ones with all, and solid angles
 # summed, of parts with few faces first, or these for each face. What is beyond is not nested.
@@ -230,6 +230,7 @@ class Surface:
         cls, mesh: TriangleMesh, pairs: Tensor | None = None, inputs: Sequence[str] = ()
     ) -> Surface:
         """Build a surface with inputs from a mesh and, if known, its :func:`edge_pairs`."""
+        check_vectors(inputs, mesh.inputs)
         missing = [name for name in inputs if name not in mesh.inputs]
         if missing:
             raise ValueError(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.checks import TensorLike, as_tensor, kind_of
+from equigeo.mesh.errors import MeshError
 
 if TYPE_CHECKING:
     from trimesh import Scene, Trimesh
@@ -178,6 +179,21 @@ def vectors_of(names: Collection[str]) -> list[tuple[str, str, str]]:
         (f"{name[:-1]}x", f"{name[:-1]}y", f"{name[:-1]}z") for name in names if name[-1:] == "x"
     ]
     return [triple for triple in found if all(name in names for name in triple)]
+
+
+def check_vectors(
+    names: Collection[str],  # of inputs that are read
+    every: Collection[str],  # that could be
+) -> None:
+    """Raise for a component of a vector without the others: it depends on the pose."""
+    for name in names:
+        triple = [name[:-1] + axis for axis in "xyz"]
+        known = sum(part in names or part in every for part in triple)
+        if name in triple and known > 1 and not all(part in names for part in triple):
+            raise MeshError(
+                f"input {name!r} is a component, which depends on the pose; read the vector "
+                f"{', '.join(triple)}"
+            )
 
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -23,6 +23,7 @@ from equigeo.mesh import (
 )
 from equigeo.mesh.geometry import dual_graph
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
+from equigeo.mesh.subdivide import with_resolution
 from tests.draws import generator
 from tests.mesh import shapes
 from tests.mesh.definitions import (
@@ -374,7 +375,13 @@ def test_inputs_follow_every_change_of_a_mesh():
         PrimalDualGraph.from_mesh(shape, inputs=("heat", "mass"))
     model = PrimalDualSegmenter.preset("default", 2, inputs=("heat",))
     with pytest.raises(ValueError, match="the mesh has no input 'heat', but none"):
-        model(simplify(shape, 40))
+        model(replace(shape, inputs={}))
+    assert torch.equal(with_resolution(shape, 1.0).inputs["heat"], shape.inputs["heat"])
+    coarse, origin = simplify(shape, 40, return_origin=True)
+    assert torch.equal(coarse.inputs["vx"], shape.inputs["vx"][origin])
+    for names in (("vx",), ("heat", "vx", "vz")):
+        with pytest.raises(ValueError, match=r"input 'vx' is a component.*the vector vx, vy, vz"):
+            PrimalDualGraph.from_mesh(shape, inputs=names)
     with pytest.raises(ValueError, match=r"input 'heat' must be finite \(80,\), got \(3,\)"):
         replace(shape, inputs={"heat": torch.zeros(3)})
     with pytest.raises(ValueError, match=r"input 'heat' must be finite"):
