@@ -30,7 +30,7 @@ from equigeo.datasets.class_folders import (
 from equigeo.datasets.meshes import check_parts
 from equigeo.datasets.segmentation.labels import read_numbers
 from equigeo.mesh import LoadReport, TriangleMesh, load_mesh, subdivide
-from equigeo.mesh.load_mesh import property_values
+from equigeo.mesh.load_mesh import means_of_known, property_values
 
 TargetsAt = Literal["mesh", "faces", "vertices"]
 TABLE = "targets.csv"
@@ -79,10 +79,7 @@ class MeshRegressionDataset:
 
     def __post_init__(self) -> None:
         """Validate the fields."""
-        if self.targets_at not in get_args(TargetsAt):
-            raise ValueError(
-                f"targets_at must be one of {get_args(TargetsAt)}, got {self.targets_at!r}"
-            )
+        _check_elements(self.targets_at)
         number = len(self.meshes)
         if number == 0:
             raise ValueError("a data set needs at least one mesh, got none")
@@ -95,11 +92,13 @@ class MeshRegressionDataset:
             raise ValueError(f"target_names must be different names, got {self.target_names}")
         for mesh, values, name in zip(self.meshes, self.targets, self.names, strict=True):
             shape = number_of_elements(mesh, self.targets_at), len(self.target_names)
-            if values.shape != shape or values.dtype != torch.float64 or values.isinf().any():
+            if values.shape != shape or values.dtype != torch.float64:
                 raise ValueError(
-                    f"{name}: targets must be finite or NaN {torch.float64} {shape}, "
+                    f"{name}: targets must be {torch.float64} {shape}, "
                     f"got {values.dtype} {tuple(values.shape)}"
                 )
+            if values.isinf().any():
+                raise ValueError(f"{name}: targets must be finite, or NaN if unknown, got infinity")
 
     def __repr__(self) -> str:
         each = {"mesh": "mesh", "faces": "face", "vertices": "vertex"}[self.targets_at]
@@ -123,6 +122,11 @@ class MeshRegressionDataset:
         return self.target_names
 
 
+def _check_elements(targets_at: str) -> None:
+    if targets_at not in get_args(TargetsAt):
+        raise ValueError(f"targets_at must be one of {get_args(TargetsAt)}, got {targets_at!r}")
+
+
 def number_of_elements(surface: Any, elements: str) -> int:
     """Return the number of rows of targets of an object with faces and vertices."""
     return 1 if elements == "mesh" else len(getattr(surface, elements))
@@ -140,7 +144,7 @@ def load_regression_folder(
     path below the folder, file name or stem; empty cells are unknown. Targets of faces or vertices
     are numbers in ``targets/<name>.npy`` or ``.txt``, a row per face or vertex of the file, or
     properties of a ``.ply`` file. Vertex properties are averaged to faces. Values follow every
-    repair of the mesh.
+    repair of the mesh; those of vertices that it merges are averaged.
 
     Parameters
     ----------
@@ -169,6 +173,7 @@ def load_regression_folder(
         ...
     ValueError: no/such/folder: no such file or folder
     """
+    _check_elements(targets_at)
     given = Path(path)
     root = data_folder(given, has_parts)
     paths, names = mesh_files(root, given, _LAYOUT, {_FIELDS})
@@ -238,7 +243,11 @@ def _read_table(
         raise ValueError(f"{path}: is no table of comma-separated values ({error})") from error
     header = [name.strip() for name in lines[0]] if lines else []
     wanted = wanted or tuple(header[1:])
-    missing = [name for name in wanted if header[1:].count(name) != 1]
+    missing = [
+        name or "a column without a name"
+        for name in wanted
+        if not name or header[1:].count(name) != 1
+    ]
     if missing or not wanted:
         raise ValueError(
             f"{path}: must have a column of files, then one column per target, got {header}"
@@ -304,8 +313,11 @@ def _with_fields(
             f"{where}: must hold a row for each of {rows} {at} of the file and {columns} columns, "
             f"got {tuple(values.shape)}"
         )
-    kept = report.kept_faces if at == "faces" else report.kept_vertices
-    return mesh, report, values[kept]
+    if at == "faces":
+        return mesh, report, values[report.kept_faces]
+    used = report.vertex_map >= 0
+    means = means_of_known(values[used], report.vertex_map[used], mesh.num_vertices)
+    return mesh, report, means[report.vertex_map[report.kept_vertices]]
 
 
 def ellipsoids(

@@ -122,13 +122,17 @@ def property_values(
     at: Literal["faces", "vertices"],
 ) -> Tensor:
     """Return values of a file per face or vertex, (elements, names); NaN where it has none."""
-    # Values of vertices are averaged to faces; those that differ between faces are in `corners`.
+    # Values of vertices are averaged to faces; those that differ between faces are in `corners`,
+    # and averaged to vertices.
     given = report.attributes
     found = []
     for name in names:
-        values = _column(given.vertices, name)
+        values, corners = _column(given.vertices, name), _column(given.corners, name, 2)
+        if at == "vertices" and values is not None and corners is not None:
+            at_corners = corners.reshape(-1, 1), mesh.faces.flatten()
+            values = means_of_known(*at_corners, mesh.num_vertices)[:, 0]
         if at == "faces":
-            own, corners = _column(given.faces, name), _column(given.corners, name)
+            own = _column(given.faces, name)
             if corners is None and values is not None:
                 corners = values[mesh.faces]
             values = own if own is not None or corners is None else corners.mean(dim=1)
@@ -142,22 +146,41 @@ def property_values(
     return torch.stack(found, dim=1)
 
 
-def _column(values: Mapping[str, Tensor], name: str) -> Tensor | None:
+def means_of_known(
+    values: Tensor,  # (rows, columns), NaN if unknown
+    index: Tensor,  # (rows,)
+    number: int,
+) -> Tensor:
+    """Return the mean of known values at each index, (number, columns); NaN without any."""
+    known = ~values.isnan()
+    pair = torch.stack((torch.where(known, values, 0.0), known.to(values)))
+    total, count = pair.new_zeros(2, number, values.shape[1]).index_add(1, index, pair)
+    return total / count
+
+
+def _column(
+    values: Mapping[str, Tensor],
+    name: str,
+    ndim: int = 1,  # of a scalar; a group has one more
+) -> Tensor | None:
     """Return a property by name, or the column of a group."""
-    if name in values and name not in _GROUPS:
+    if name in values and values[name].ndim == ndim:
         return values[name].double()
     group, column = _COLUMNS.get(name, ("", 0))
     found = values.get(group)
-    return None if found is None or column >= found.shape[-1] else found[..., column].double()
+    if found is None or found.ndim == ndim or column >= found.shape[-1]:
+        return None
+    return found[..., column].double()
 
 
 def _property_names(report: LoadReport) -> list[str]:
     given = report.attributes
-    every = [(name, x) for part in (given.faces, given.vertices, given.corners)
+    every = [(name, x, x.ndim > ndim)
+             for part, ndim in ((given.faces, 1), (given.vertices, 1), (given.corners, 2))
              for name, x in part.items()]  # fmt: skip
     names = [
         part
-        for name, x in every
-        for part in (_GROUPS[name][0].split()[: x.shape[-1]] if name in _GROUPS else (name,))
+        for name, x, is_group in every
+        for part in (_GROUPS[name][0].split()[: x.shape[-1]] if is_group else (name,))
     ]
     return list(dict.fromkeys(names))

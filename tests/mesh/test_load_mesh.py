@@ -326,6 +326,11 @@ def test_properties_become_inputs_of_faces(tmp_path: Path) -> None:
     part = attributed(turned, {name: values[name] for name in ("nx", "ny")}, ("nx", "ny"))
     with pytest.raises(MeshError, match=r"part.ply: input 'nx' is a component"):
         loaded(tmp_path, "part.ply", part, inputs=("nx", "ny"))
+    own = attributed(turned, {"color": values["load"], "normal": values["heat"]}, ("color",))
+    mesh, _ = loaded(tmp_path, "own.ply", own, inputs=("color", "normal"))
+    assert torch.equal(mesh.inputs["color"], values["load"].double())
+    message = "own.ply: has no property 'red' of its faces or vertices; it has color, normal"
+    fails(message, load_mesh, tmp_path / "own.ply", inputs=("red",))
     values["load"][3] = torch.nan
     with pytest.raises(MeshError, match="property 'load' has no value for 1 of 12 faces"):
         loaded(

@@ -12,7 +12,13 @@ from torch.nn.utils.rnn import pad_sequence
 
 from equigeo.cli import main
 from equigeo.datasets import MeshRegressionDataset, ellipsoids, load_regression_folder
-from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, PrimalDualSegmenter, load_mesh
+from equigeo.mesh import (
+    PrimalDualClassifier,
+    PrimalDualGraph,
+    PrimalDualSegmenter,
+    TriangleMesh,
+    load_mesh,
+)
 from equigeo.mesh.geometry.features import compute_features, log_sizes
 from equigeo.mesh.geometry.orient import Surface
 from equigeo.mesh.io.ply import format_ply
@@ -304,6 +310,7 @@ TABLES = [
     ([["e0", 1, 2]], ("file", "volume"), (), "row 2 has 3 cells; the header has 2"),
     ([["e0", "inf"], ["e1", 1]], ("file", "volume"), (), "row 2: a target must be a finite"),
     ([["e0", 1], ["e1", 1]], ("file", "volume"), ("mass",), "asked for mass"),
+    ([["e0", 1, 2], ["e1", 1, 2]], ("file", "volume", ""), (), "asked for a column without a name"),
     ([["e0"], ["e1"]], ("file",), (), "must have a column of files, then one column per target"),
 ]  # fmt: skip
 
@@ -393,6 +400,38 @@ def test_fields_are_read_from_properties_of_ply_files(tmp_path):
             load_regression_folder(tmp_path, targets, at)
 
 
+def test_vertices_that_are_merged_have_the_mean_of_their_targets(tmp_path):
+    shape = shapes.lumpy(shapes.cube())
+    soup = TriangleMesh(shape.vertices[shape.faces.flatten()], torch.arange(36).reshape(12, 3))
+    heat = torch.arange(36.0).double() ** 2
+    heat[::5] = torch.nan
+    corner = shape.faces.flatten()
+    expected = torch.stack([heat[corner == k].nanmean() for k in range(8)])
+    for part, name in (("train", "a"), ("test", "b")):
+        (tmp_path / part).mkdir()
+        text = format_ply(soup, vertex_values={"heat": heat})
+        (tmp_path / part / f"{name}.ply").write_bytes(text)
+    for file in (False, True):
+        if file:
+            (tmp_path / "targets").mkdir()
+            for name in "ab":
+                np.save(tmp_path / "targets" / f"{name}.npy", heat.numpy())
+        found = load_regression_folder(tmp_path, ("heat",), "vertices")
+        at = torch.cdist(found.meshes[0].vertices, shape.vertices).argmin(dim=1)
+        torch.testing.assert_close(found.targets[0][:, 0], expected[at], equal_nan=True)
+
+
+def test_targets_of_no_use_are_told():
+    data = blobs()
+    far = [x + 1e6 for x in data.targets]
+    with pytest.raises(ValueError, match=r"'sphericity' varies by .*subtract a constant"):
+        target_moments(far, data.target_names)
+    with pytest.raises(ValueError, match="targets must be finite, or NaN if unknown, got infinity"):
+        replace(data, targets=tuple(x * torch.inf for x in data.targets))
+    with pytest.raises(ValueError, match=r"targets_at must be one of .*, got 'edges'"):
+        load_regression_folder("no/such/folder", targets_at="edges")
+
+
 def test_a_target_that_follows_the_size_is_noted(caplog):
     data = ellipsoids(number=40, subdivisions=0)
     large = [torch.cat((x[:, :1], 7 * x[:, 1:]), dim=1) for x in data.targets]
@@ -449,6 +488,18 @@ def test_the_command_line_trains_evaluates_and_predicts(at, tmp_path, capsys, mo
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("MAE", "RMSE", "R2", "trained on: 0 of 2 meshes"))
     assert "scaled" not in shown
+    if at == "mesh":  # other data, with more columns
+        more = write_folder(tmp_path / "more", data)
+        rows = [["note", *row.flip(1)[0].tolist(), f"e{i}"] for i, row in enumerate(data.targets)]
+        write_table(
+            more, [row[-1:] + row[:-1] for row in rows],
+            ("file", "note", *data.target_names[::-1]),
+        )  # fmt: skip
+        assert main(["evaluate", "run/model.ckpt", "--data", str(more), "--allow-trained"]) == 0
+        again = capsys.readouterr().out
+        assert [x for x in again.splitlines() if "MAE" in x] == [
+            x for x in shown.splitlines() if "MAE" in x
+        ]
     file = folder / "test" / "e6.obj"
     assert main(["predict", "run/model.ckpt", str(file), "--results", "out.csv", "--view"]) == 0
     rows = list(csv.reader((tmp_path / "out.csv").read_text().splitlines()))

@@ -93,7 +93,7 @@ def _read_bytes(path: Path) -> bytes:
 def _read_array(path: Path) -> NDArray[np.float64]:
     """Read an array of integers, or of floats with integer values."""
     if not _read_bytes(path):
-        raise ValueError("is empty; it must hold one label for each face")
+        raise ValueError("is empty; it must hold one number for each face")
     try:
         with path.open("rb") as file:
             values = np.load(file, allow_pickle=False)
@@ -101,7 +101,7 @@ def _read_array(path: Path) -> NDArray[np.float64]:
         raise ValueError("is no array of NumPy without objects; save it by numpy.save") from error
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
         kind = values.dtype if isinstance(values, np.ndarray) else "several arrays"
-        raise ValueError(f"must hold one array of integers, got {kind}")
+        raise ValueError(f"must hold one array of integers or floats, got {kind}")
     return values.astype(np.float64)
 
 

@@ -128,7 +128,8 @@ def _element(columns: _Columns, left_out: list[str], kind: str) -> dict[str, NDA
             continue
         values: NDArray[Any] | None = np.stack(members, axis=1)  # type: ignore[arg-type]
         if name == "color":
-            values = scale_colors(np.asarray(values))
+            words = all(_stored(columns[part]).dtype.str[1:] == "u2" for part in parts)
+            values = scale_colors(np.asarray(values, np.uint16 if words else None))
         if values is None:
             left_out.append(f"{kind} colors out of range")
         else:
@@ -144,11 +145,15 @@ def _element(columns: _Columns, left_out: list[str], kind: str) -> dict[str, NDA
     return found
 
 
+def _stored(column: Column) -> NDArray[Any]:
+    return column.values if isinstance(column, Lists) else column
+
+
 def _scalar(column: Column) -> NDArray[Any] | None:
     """Return a number per row, (rows,), in a dtype that PyTorch supports; None for lists."""
     if isinstance(column, Lists) and (column.sizes != 1).any():
         return None
-    values: NDArray[Any] = column.values if isinstance(column, Lists) else column
+    values = _stored(column)
     native: np.dtype[Any] = values.dtype.newbyteorder("=")
     native = _WIDER.get(native.str[1:], native)
     with np.errstate(all="ignore"):  # a signaling NaN complains when it is copied

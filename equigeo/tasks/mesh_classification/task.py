@@ -398,7 +398,7 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     def evaluate(self, trained: _Trained, options: argparse.Namespace) -> EvaluationOutput:
         from equigeo.report import render_report  # plotly, which the other commands do without
 
-        config = self._evaluated(options, trained.config)
+        config = self._evaluated(options, trained)
         dataset: Any = self.load(config)
         _, test = self._split(dataset, config)
         found, text, summarize = self._evaluation(trained, dataset, test, options.seed or 0)
@@ -409,8 +409,9 @@ class MeshTask(Task[_Config, _Data, _Trained]):
         text = "\n\n".join(filter(None, (repair_summary(dataset.reports), text, seen)))
         return EvaluationOutput(text, found.to_dict(), render_report(results))
 
-    def _evaluated(self, options: argparse.Namespace, config: Any) -> Any:
+    def _evaluated(self, options: argparse.Namespace, trained: _Trained) -> Any:
         """Return the configuration of the data to evaluate on: other data, or those of training."""
+        config = trained.config
         is_other = options.data not in (None, config.data)
         return replace(config, data=options.data, holdout=0) if is_other else config
 
@@ -528,8 +529,8 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     def _fit(self, config: MeshConfig, model: PrimalDualClassifier, train: LabelledMeshes) -> Fit:
         return CrossEntropy.of(config.recipe, train.labels, model.config.num_classes), _evaluate
 
-    def _evaluated(self, options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
-        return _configure(options, config)
+    def _evaluated(self, options: argparse.Namespace, trained: TrainedMeshClassifier) -> MeshConfig:
+        return _configure(options, trained.config)
 
     def _evaluation(
         self, trained: TrainedMeshClassifier, dataset: MeshDataset, test: Tensor, seed: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -187,7 +188,13 @@ def target_moments(
             raise ValueError(
                 f"target {name!r} {given} in all training meshes; choose others with --targets"
             )
-        moments.append((known.mean().item(), deviation))
+        mean = known.mean().item()
+        if deviation < 100 * torch.finfo(torch.float32).eps * abs(mean):
+            raise ValueError(
+                f"target {name!r} varies by {deviation:.1g} about {mean:.8g}, which float32 "
+                "cannot resolve; subtract a constant from the values beforehand"
+            )
+        moments.append((mean, deviation))
     means, deviations = zip(*moments, strict=True)
     return {"means": means, "deviations": deviations}
 
@@ -412,6 +419,12 @@ class MeshRegression(MeshTask[MeshRegressionConfig, MeshRegressionDataset, Train
         moments = target_moments([data.targets[i] for i in train.tolist()], data.target_names)
         enter_stream(config.seed, "model")
         return self.preset_model(config, len(data.target_names), **moments)
+
+    def _evaluated(
+        self, options: argparse.Namespace, trained: TrainedMeshRegressor
+    ) -> MeshRegressionConfig:
+        # a table may have other columns, too, and in another order
+        return replace(super()._evaluated(options, trained), targets=trained.classes)
 
     def _split(self, dataset: Any, config: Any, *, validate: bool = False) -> tuple[Tensor, Tensor]:
         return split_segmented_meshes(dataset, config, validate=validate)

@@ -122,6 +122,10 @@ def test_colors_and_texture_coordinates_are_found_by_name() -> None:
     for names, row in (("red green blue", "255 51 0"), ("blue red green", "0 255 51")):
         data = ply([], [f"uchar {name}" for name in names.split()], ["", "", "", row])
         assert read_ply(data).attributes.faces["color"].tolist() == [[1, 0.2, 0]] * 2
+    for row in ("100 0 65535", "100 0 100"):
+        data = ply([], [f"ushort {name}" for name in ("red", "green", "blue")], ["", "", "", row])
+        expected = [float(word) / 65535 for word in row.split()]
+        assert read_ply(data).attributes.faces["color"].tolist() == [expected] * 2
     for names in ("s t", "u v", "texture_u texture_v"):
         data = ply([f"float {name}" for name in names.split()], [], ["0 1", "2 3", "4 5", ""])
         assert read_ply(data).attributes.vertices["uv"].tolist() == [[0, 1], [2, 3], [4, 5]]
