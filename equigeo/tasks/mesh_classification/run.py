@@ -293,18 +293,12 @@ def _resampled(config: RunConfig, model: Any, dataset: Any, part: Tensor) -> lis
     # Before training: one simplification takes as long as a training step.
     found = []
     for number, share in enumerate(config.recipe.resolutions):
-        meshes = []
-        for i in part.tolist():
-            mesh, generator = (
-                dataset.meshes[i],
-                derived_generator(config.seed, "resolution", number, i),
+        meshes = [
+            with_resolution(
+                dataset.meshes[i], share, derived_generator(config.seed, "resolution", number, i)
             )
-            other = with_resolution(mesh, share, generator)
-            if mesh.inputs:
-                values = torch.stack([*mesh.inputs.values()], dim=1)
-                columns = transfer_face_labels(mesh, values, other).unbind(1)
-                other = replace(other, inputs=dict(zip(mesh.inputs, columns, strict=True)))
-            meshes.append(other)
+            for i in part.tolist()
+        ]
         found.append(labelled_meshes(model, dataset, part, meshes))
     return found
 
