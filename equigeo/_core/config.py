@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_ty
 from equigeo._core.brief import shown
 from equigeo._core.checks import convert_integers, converted, options_of
 
+_NAMED: dict[Any, tuple[Any, ...]] = {bool: (True, False), float: ("a number",)}  # in messages
 _DEPTH = 4  # largest depth of nested lists; valid values have at most two levels
 
 
@@ -146,21 +147,19 @@ def ranges_of(cls: type[Config]) -> dict[str, Range]:
 
 @cache
 def _choices(cls: type[Config]) -> dict[str, Any]:
-    """Return the hints of the fields that have one or several of a few values."""
+    """Return the hints of the fields with a few values, and of flags and floating numbers."""
     hints = get_type_hints(cls)
     names = [field.name for field in fields(cls)]
     return {
         name: hints[name]
         for name in names
-        if any(get_origin(option) is Literal for option in options_of(hints[name]))
+        if any(get_origin(o) is Literal or o in _NAMED for o in options_of(hints[name]))
     }
 
 
 def _listed(hint: Any) -> str:
     """Format the choices of a hint."""
-    found = [
-        c for o in options_of(hint) for c in (get_args(o) if get_origin(o) is Literal else (o,))
-    ]
+    found = [c for o in options_of(hint) for c in get_args(o) or _NAMED.get(o, (o,))]
     names = ["None" if choice is types.NoneType else str(choice) for choice in found]
     return " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
 
@@ -193,7 +192,7 @@ def _fits(value: object, hint: Any) -> bool:
         return hint is bool and isinstance(value, bool)
     if hint is int:
         return hasattr(value, "__index__")  # NumPy's integers too
-    return isinstance(value, (int, float) if hint is float else hint)
+    return isinstance(value, Real if hint is float else hint)
 
 
 def _each_fits(values: list[Any] | tuple[Any, ...], hints: tuple[Any, ...]) -> bool:

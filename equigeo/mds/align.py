@@ -182,6 +182,57 @@ def _weight(
     return weight
 
 
+# Points whose area is averaged, at most a part of the cloud, and neighbors searched, some copies.
+_AVERAGED, _PART, _NEAREST = 32, 8, 48
+# Areas above the first are those of outliers, in units of a typical one; above the second, points
+# keep a negligible weight.
+_WIDE, _LONELY, _NEGLIGIBLE = 4.0, 16.0, 1e-3
+_COPIES = 1e-3
+"""Distance, relative to the root mean square radius, below which points count as copies."""
+
+
+def weighted_by_area(clouds: CloudRows) -> CloudRows:
+    """Multiply weights by the areas around points, which copies share; constant."""
+    if not values_readable(clouds.points):
+        raise NotImplementedError(
+            "areas depend on values, which vmap, recorded programs and the meta device do not have:"
+            " use robust=False, or embed outside of them"
+        )
+    if not len(clouds.points):
+        return clouds
+    rows = clouds.points.detach().double()
+    points, there = pad_clouds(rows, ptr=clouds.ptr)
+    valid = there
+    if clouds.weight is not None:
+        positive = clouds.weight > 0
+        valid = torch.zeros_like(there).index_put((there,), positive)
+    finite = points.isfinite().all(-1)
+    some = (valid & finite).any(-1)
+    valid = torch.where(some[:, None], valid & finite, there)
+    points = torch.where(valid[..., None] & finite[..., None], points, 0)
+    count = valid.sum(-1, keepdim=True)
+    center = points.sum(1, keepdim=True) / count[..., None].clamp(min=1)
+    square = torch.where(valid, (points - center).square().sum(-1), 0)
+    width = _COPIES * (square.sum(-1, keepdim=True) / count.clamp(min=1)).sqrt()
+    width = torch.where(width > 0, width, 1)[..., None]
+    index = find_nearest(points, _NEAREST, valid)
+    near = (gather_rows(points, index) - points[:, :, None]).square().sum(-1)
+    # Where there are fewer points, the nearest one is repeated.
+    known = torch.arange(index.shape[-1], device=index.device) < count[..., None]
+    share = 1 / (known * (1 - near.sqrt() / width).clamp(min=0)).sum(-1).clamp(min=1)
+    share = share * valid
+    # The mean square distance to the nearest points of a certain share in all.
+    mass = gather_rows(share[..., None], index)[..., 0] * known
+    wanted = (share.sum(-1) / _PART).clamp(1, _AVERAGED)[:, None, None]
+    used = torch.minimum((wanted - (mass.cumsum(-1) - mass)).clamp(min=0), mass)
+    area = (used * near).sum(-1) / used.sum(-1).clamp(min=_NEGLIGIBLE)
+    area = area.clamp(min=width[..., 0].square())
+    area = area * (share / area).sum(-1, keepdim=True) / share.sum(-1, keepdim=True).clamp(min=1)
+    lonely = ((_LONELY - area) / (_LONELY - _WIDE)).clamp(_NEGLIGIBLE, 1)
+    weight = (share * area.clamp(max=_WIDE) * lonely)[there].to(clouds.points.dtype)
+    return replace(clouds, weight=weight if clouds.weight is None else weight * clouds.weight)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AlignedClouds:
     """Clouds in their principal axes, y = (x - c) F / sigma, with flags; batch axes are flat."""
@@ -335,57 +386,6 @@ def align(
     broken, flagged = (0, 0) if unread else counts.tolist()
     found = (y, frame, centroid, spread, size, margin, gap, ambiguous, degenerate)
     return AlignedClouds(clouds, group, options, *found, broken, flagged)
-
-
-# Points whose area is averaged, at most a part of the cloud, and neighbors searched, some copies.
-_AVERAGED, _PART, _NEAREST = 32, 8, 48
-# Areas above the first are those of outliers, in units of a typical one; above the second, points
-# keep a negligible weight.
-_WIDE, _LONELY, _NEGLIGIBLE = 4.0, 16.0, 1e-3
-_COPIES = 1e-3
-"""Distance, relative to the root mean square radius, below which points count as copies."""
-
-
-def weighted_by_area(clouds: CloudRows) -> CloudRows:
-    """Multiply weights by the areas around points, which copies share; constant."""
-    if not values_readable(clouds.points):
-        raise NotImplementedError(
-            "areas depend on values, which vmap, recorded programs and the meta device do not have:"
-            " use robust=False, or embed outside of them"
-        )
-    if not len(clouds.points):
-        return clouds
-    rows = clouds.points.detach().double()
-    points, there = pad_clouds(rows, ptr=clouds.ptr)
-    valid = there
-    if clouds.weight is not None:
-        positive = clouds.weight > 0
-        valid = torch.zeros_like(there).index_put((there,), positive)
-    finite = points.isfinite().all(-1)
-    some = (valid & finite).any(-1)
-    valid = torch.where(some[:, None], valid & finite, there)
-    points = torch.where(valid[..., None] & finite[..., None], points, 0)
-    count = valid.sum(-1, keepdim=True)
-    center = points.sum(1, keepdim=True) / count[..., None].clamp(min=1)
-    square = torch.where(valid, (points - center).square().sum(-1), 0)
-    width = _COPIES * (square.sum(-1, keepdim=True) / count.clamp(min=1)).sqrt()
-    width = torch.where(width > 0, width, 1)[..., None]
-    index = find_nearest(points, _NEAREST, valid)
-    near = (gather_rows(points, index) - points[:, :, None]).square().sum(-1)
-    # Where there are fewer points, the nearest one is repeated.
-    known = torch.arange(index.shape[-1], device=index.device) < count[..., None]
-    share = 1 / (known * (1 - near.sqrt() / width).clamp(min=0)).sum(-1).clamp(min=1)
-    share = share * valid
-    # The mean square distance to the nearest points of a certain share in all.
-    mass = gather_rows(share[..., None], index)[..., 0] * known
-    wanted = (share.sum(-1) / _PART).clamp(1, _AVERAGED)[:, None, None]
-    used = torch.minimum((wanted - (mass.cumsum(-1) - mass)).clamp(min=0), mass)
-    area = (used * near).sum(-1) / used.sum(-1).clamp(min=_NEGLIGIBLE)
-    area = area.clamp(min=width[..., 0].square())
-    area = area * (share / area).sum(-1, keepdim=True) / share.sum(-1, keepdim=True).clamp(min=1)
-    lonely = ((_LONELY - area) / (_LONELY - _WIDE)).clamp(_NEGLIGIBLE, 1)
-    weight = (share * area.clamp(max=_WIDE) * lonely)[there].to(clouds.points.dtype)
-    return replace(clouds, weight=weight if clouds.weight is None else weight * clouds.weight)
 
 
 def _smoothing(clouds: CloudRows, options: EmbedOptions) -> float:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from equigeo._core.checks import convert_integers, options_of
+from equigeo._core.config import Config, within
 
 FrameKind = Literal["skew", "joint", "frames", "soft", "harmonic", "anchor", "weighted"]
 
 
 @dataclass(frozen=True)
-class EmbedOptions:
+class EmbedOptions(Config):
     """Advanced options of embeddings, and of averages over frames.
 
     Parameters
@@ -66,36 +66,22 @@ class EmbedOptions:
     'detach'
     """
 
+    title: ClassVar[str] = "the options of an embedding"
+
     translation: bool = True
-    null_tol: float = 8.0
-    gap_tol: float | None = None
-    sign_tol: float | None = None
+    null_tol: float = within(0.0, 1e15, default=8.0)
+    gap_tol: float | None = within(0.0, 1.0, default=None)
+    sign_tol: float | None = within(0.0, 1.0, default=None)
     grad: Literal["exact", "detach"] = "exact"
     fallback: Literal["warn", "error", "frames", "anchor", "ignore"] = "warn"
     nan_policy: Literal["raise", "propagate"] = "raise"
     robust: bool = False
-    stability: float = 0.0
-    softness: float = 0.1
-    max_frames: int = 256
+    stability: float = within(0.0, 1.0, default=0.0)
+    softness: float = within(0.0, 1.0, above=True, default=0.1)
+    max_frames: int = within(0, 2**20, above=True, default=256)
     training_kind: FrameKind | None = None
     training_sample: bool = False
     reduce: Literal["mean", "min", "max"] = "mean"
-
-    def __post_init__(self) -> None:
-        convert_integers(self)
-        hints = get_type_hints(type(self))
-        for name in (f.name for f in fields(self)):
-            value, choices = getattr(self, name), get_args(options_of(hints[name])[0])
-            if isinstance(value, str) and value not in choices:
-                raise ValueError(f"{name} must be one of {choices}, got {value!r}")
-        for name in ("null_tol", "gap_tol", "sign_tol", "stability"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise ValueError(f"{name} must not be negative, got {value}")
-        if not min(self.softness, self.max_frames) > 0:
-            raise ValueError(
-                f"softness and max_frames must be positive, got {self.softness}, {self.max_frames}"
-            )
 
 
 DEFAULT = EmbedOptions()
