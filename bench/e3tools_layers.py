@@ -22,9 +22,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.channelwise import random_graph
 from bench.interleaved import medians
 from bench.peers import KINDS, Layer, Library, compare, drawn, fastest, jit_mode, with_compiled
+from bench.products import random_graph
 from bench.recorder import Record, output_arguments
 from equigeo.interop import accelerate
 

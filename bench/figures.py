@@ -4,7 +4,8 @@
     python -m bench.figures --write    # update the tables, with as many decimals as they have
 
 The function NAME yields the rows of the table below ``<!-- figures: NAME -->``: the numbers of all
-cells but the first, as shares in cells with ``%``. ``sentences`` yields phrases with numbers.
+cells but the first, as shares in cells with ``%``. ``bench/sentences.py`` yields phrases with
+numbers. The table of all layers is written whole.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from statistics import geometric_mean, mean, median
 from typing import Any
@@ -22,12 +24,12 @@ import numpy as np
 from scipy.stats import binomtest
 
 from bench.peers import KINDS
-from bench.rooflines import ARITHMETIC, BANDWIDTH
+from bench.row import best_peers, slower
+from bench.rows import all_rows
 
 REPOSITORY = Path(__file__).parents[1]
 TABLE_PAGES = ("README.md", "docs/benchmarks.md", "docs/cuda.md", "docs/kernels.md")
 README, BENCHMARKS, CUDA, KERNELS = TABLE_PAGES
-COMPARISON, PRICES = "docs/comparison.md", "docs/howto/price_of_freedom.md"
 ISAS = ("avx2", "avx512")
 TABLE = re.compile(r"<!-- figures: (?P<name>\w+) -->\n\|.*\n\|[-|]*\n(?P<rows>(?:\|.*\n)*)")
 # Code, seeds and draws in the cells of a table are no figures.
@@ -376,175 +378,56 @@ TABLES: dict[str, Callable[[], Rows]] = {
 }
 
 
-def product_sentences() -> Iterator[tuple[str, str]]:
-    a, b, c = thirteen(", no results kept")[::2]
-    yield BENCHMARKS, f"the mean of the thirteen models is {a:.1f}x, {b:.1f}x and {c:.0f}x."
-    memory = 1 / record("conv_memory")["ChannelwiseConv over e3nn"]
-    yield BENCHMARKS, f"`ChannelwiseConv` allocates {memory:.0f}x less memory than the e3nn"
-    copy = (f"share of copy bandwidth, {layout} forward" for layout in ("mul_ir", "ir_mul"))
-    a, b = at("channelwise", "summary", "mace-large, 8192 edges, 2 threads", tuple(copy))
-    yield BENCHMARKS, f"8,192 edges reaches {a:.0%} (`mul_ir`) and {b:.0%} (`ir_mul`) of the"
-    layers = [f"tensor_products.{x}" for x in ("ChannelwiseTensorProduct", "SphericalHarmonics")]
-    path = ("microseconds", "8 rows", (*layers, "2 * x"), ("forward", "both passes"))
-    a, b, c, d, e, f = at("fixed_cost", *path)
-    yield BENCHMARKS, f"{a:.0f} us and {b:.0f} us for a channelwise product, {c:.0f} us and"
-    yield BENCHMARKS, f"us and {d:.0f} us for spherical harmonics, {e:.1f} us and {f:.0f} us for"
-    rows = at("price_of_freedom", "runs", {"setting": "mimo", "batch": 10_000, "lmax": 10})
-    found = {row["product"]: row for row in rows[0]["comparison"]["rows"]}
-    a, b = (found[name]["milliseconds"] for name in ("gaunt grid", "full_sparse even"))
-    yield PRICES, f"from L = 3 on: {a:.1f} ms at L = 10, against {b:.0f} ms for sparse"
-    a, b = (found[name]["degrees_of_freedom"] for name in ("gaunt grid", "full_sparse even"))
-    yield PRICES, f"{a} degrees of freedom at L = 10, the even paths have {b}."
-    timed = at("price_of_freedom", "runs", {"batch": 10_000}, "comparison", "rows", ...)
-    minutes = 20 * sum(row["milliseconds"] or 0 for row in timed) / 60e3
-    yield PRICES, f"timed calls of 20 repetitions take {minutes:.0f} minutes"
+def layers() -> Iterator[str]:
+    """Yield a line for each row of the registry, with numbers where the record has them."""
+    runs = layer_runs()
+    for row in all_rows():
+        if row.layer.startswith("ops.") or row.size == "large":
+            continue
+        found = [run for run in runs if row.key.items() <= run.items()]
+        cells, remark = ["–"] * 4, ""
+        if found:
+            kinds = found[0]["kinds"]
+            ratio = {k: {p: x for run in found for p, x in run["ratio"][k].items()} for k in kinds}
+            run = {**found[0], "ratio": ratio}
+            cells, remark = layer_cells(run), row.why if slower(run) else ""
+        yield f"| `{row.layer}`, {row.problem} | {' | '.join(cells)} | {remark} |"
+    if runs:
+        facts = runs[0]["circumstances"]
+        words = f"{facts['processor']}, {facts['instruction set']}, {runs[0]['threads']} thread"
+        yield f"| measured on {words}, commit {facts['commit'][:8]} |" + " |" * 5
 
 
-def model_sentences() -> Iterator[tuple[str, str]]:
-    a, b = of_models("interop_models_{}_memory_kept", "ratio")
-    yield README, f"the first two are {a:.0f}x and {b:.1f}x faster"
-    (setup,) = at("mace_peers_one_thread", "runs", {"atoms": 500}, "setup_seconds")
-    a, b = setup["symmetrix"], setup["frozen"]
-    yield BENCHMARKS, f"in {a:.0f} s here; freezing takes {b:.1f} s. The same"
-    a, b, c, d = (x / 1e6 for x in of_models("step_memory_{}", "bytes", ("accelerated", "before")))
-    yield BENCHMARKS, f"take {a:.0f} MB of resident memory instead of {b:.0f} MB with MACE, and"
-    yield BENCHMARKS, f"with MACE, and {c:.0f} MB instead of {d:.0f} MB with NequIP"
-    (a,) = small("mace-hessian", 1)
-    yield BENCHMARKS, f"The Hessian of 9 atoms is {a:.1f}x faster than MACE's own loop"
-    mode = f"{KINDS[1]}, both in their fastest mode"
-    a, b = ends(at("e3tools_layers", "rows", {"nodes": 128}, "times as fast", mode))
-    yield BENCHMARKS, f"in their fastest mode, they are {a:.1f}x to {b:.1f}x faster"
-    a, b = ends(ratio for lmax in (2, 4, 6) for ratio in so2(2048, lmax)[1::2])
-    yield BENCHMARKS, f"with 2,048 edges: {a:.1f}x to {b:.1f}x for forward and backward"
-    times = (at("so2_conv", "crossover", {"lmax": n}, "both passes")[0] for n in (2, 4, 6))
-    a, b, c = (row["channelwise and Linear"] / row["so2, mmax 2"] for row in times)
-    yield BENCHMARKS, f"slower at L = 2 ({a:.1f}x) and faster at L = 4 and 6 ({b:.1f}x and {c:.1f}"
-    (run,) = at("potentials_3bpa", "runs", 0)
-    a, b, c = (run["errors"][f"{t} K"]["force RMSE (meV/A)"] for t in (300, 600, 1200))
-    minutes = run["train"]["recipe"]["minutes"]
-    yield BENCHMARKS, f"trained at 300 K for {minutes:.0f} minutes, has root mean square errors"
-    yield BENCHMARKS, f"forces of {a:.0f} (300 K), {b:.0f} (600 K) and {c:.0f} meV/A (1200 K)"
-    sets = at("potential_uncertainty", "sets", ("300 K", "600 K", "1200 K"))
-    a, b, c = (found["correlation of atoms"] for found in sets)
-    yield BENCHMARKS, f"of atoms of {a:.2f} (300 K), {b:.2f} (600 K) and {c:.2f} (1200 K)"
-    (a, b), _, (c, d) = (
-        [found["summary"][f"force in {n} sd (%)"] for n in (1, 2)] for found in sets
-    )
-    yield BENCHMARKS, f"{a:.0f}% and {b:.0f}% of the errors are within one and two standard"
-    yield BENCHMARKS, f"at 1200 K {c:.0f}% and {d:.0f}%: errors grow faster"
-    a, b = ends(at("potential_uncertainty", "times", ..., "ratio"))
-    yield BENCHMARKS, f"Evaluations with uncertainties take {a:.2f}x to {b:.2f}x as long"
-    (a,) = at("potential_dynamics", "runs", 0, "drift (meV/atom/ps)")
-    yield BENCHMARKS, f"without a thermostat drift by {a:.4f} meV/atom/ps"
-    a, b = at("compiled_step", "sets", ("ethanol", "aspirin"), "times as fast")
-    yield BENCHMARKS, f"makes a training step {a:.1f}x (ethanol) and {b:.1f}x (aspirin) faster"
-    case, key = {"periodic": True}, "milliseconds of the processor, least"
-    found = {int(row["atoms"]): row[key] for row in at("neighbors", "rows", case)}
-    a, b, c = (found[97_556][who] / 1e3 for who in ("scipy", "vesin alone", "matscipy alone"))
-    yield BENCHMARKS, f"{a:.2f} s through scipy; vesin and matscipy, which neither sort nor"
-    yield BENCHMARKS, f"validate, take {b:.2f} s and {c:.2f} s. For 108 atoms"
-    a = found[108]["scipy"] / found[108]["vesin alone"]
-    yield BENCHMARKS, f"vesin is {a:.1f}x faster than the search through scipy"
+def layer_runs() -> list[dict[str, Any]]:
+    """Return the runs of the record, and those of environments of other libraries behind them."""
+    files = (REPOSITORY / "bench/results").glob("layers*.json")
+    names = sorted((file.stem for file in files), key=lambda name: (name != "layers", name))
+    return [run for name in names for run in record(name)["runs"]]
 
 
-def shape_sentences() -> Iterator[tuple[str, str]]:
-    (run,) = at("shrec11_split16_paper", "runs")[0]
-    changed = run["predictions changed"]["reflected"]
-    yield BENCHMARKS, f"{changed} of its {run['test meshes']} predictions change under reflection"
-    variant = {"variant": "features of one ring", "seed": 0}
-    faces = ("1000", "500", "2500")
-    a, b, c = at("mesh_resolution_parts", "runs", variant, "accuracy", faces)
-    yield BENCHMARKS, f"accuracies are {a:.1%} (1,000 faces), {b:.1%} (500) and {c:.1%} (2,500)"
-    (a,) = at("mesh_segmentation", "runs", 0, "parameters")
-    yield BENCHMARKS, f"default preset, {a:,} parameters (`mesh_segmentation.json`)"
-    a = at("large_mesh", "rows", {"dual": "single"}, "seconds, median")[0]
-    yield BENCHMARKS, f"a closed mesh with 10^6 faces are built in {a:.1f} s"
-    seconds, memory = scale("classifier", "seconds, median", "peak GiB")
-    yield README, f"take {seconds:.0f} s and {memory:.1f} GiB"
-    yield "docs/tutorials/mesh.py", f"a million faces in {seconds:.0f} s and {memory:.1f} GiB"
-    attention = "segment_attention, forward and backward, against geometric"
-    path = ("pairs", attention, "median seconds", ("ours", "peer"))
-    a, b = (1e3 * x for x in at("short_intel-xeon-processor_avx512_2-cores", *path))
-    yield BENCHMARKS, f"on one thread, takes {a:.1f} ms; PyTorch Geometric's softmax and scatter"
-    yield BENCHMARKS, f"softmax and scatter take {b:.1f} ms"
-    yield COMPARISON, f"takes {a:.1f} ms here and {b:.1f} ms by PyTorch Geometric's"
-    corpus, crowded = record("robustness_corpus"), record("robustness_peers")
-    a, b = corpus["files"], corpus["files"] - corpus["loaded"]
-    yield BENCHMARKS, f"sound files among {a} real ones and raises a named error for {b} files"
-    ways, triangles = crowded["totals"], crowded["totals"]["welded"]["faces"]
-    yield BENCHMARKS, f"{crowded['files']} files have edges of more than two faces"
-    yield BENCHMARKS, f"with {triangles:,} triangles after welding"
-    a, b = (ways[way]["pairs"] for way in ("equigeo cut", "libigl split_nonmanifold"))
-    yield BENCHMARKS, f"keeps all triangles and {a:,} pairs of adjacent faces"
-    yield BENCHMARKS, f"`igl.split_nonmanifold` keeps all triangles and {b:,} pairs"
-    lost = 1 - ways["pymeshlab remove faces"]["faces"] / triangles
-    yield BENCHMARKS, f"its removal of faces loses {lost:.0%} of the triangles"
-    logits = ("runs", 0, "logit change, trained", "rendered against rendered")
-    a, b, c = (at(f"affnist_{n}", *logits)[0] for n in ("default", "cnn", "frame-cnn"))
-    yield BENCHMARKS, f"change by {a:.3f} of their deviation across images, against {b:.2f} for the"
-    yield BENCHMARKS, f"the plain CNN and {c:.2f} for the CNN behind the frame"
-    for size in (0.1, 0.6):
-        a, b, c = at("affine_equivariance", "quadrature", {"stretch": size}, "error")
-        words = f'"stretch {size}": (numbers, ({a:.1e}, {b:.1e}, {c:.1e}))'
-        yield "docs/tutorials/affine.py", words
-    a, b = ends(at("affine_equivariance", "quadrature", {"samples": 392}, "error"))
-    yield COMPARISON, f"{a:.1e} to {b:.1e} with 392 samples of SL(2)"
-    eigen = {"problem": "100000 symmetric 3 x 3 matrices of torch.float32"}
-    (a,) = at("mds", "rows", eigen, "times as fast")
-    yield BENCHMARKS, f"symmetric 3x3 matrices are computed {a:.0f}x faster"
-    million = {"problem": "one cloud of 1000000 points of torch.float32", "threads": 1}
-    (a,) = at("mds", "rows", million, "milliseconds")
-    yield BENCHMARKS, f"cloud of a million points takes {a:.1f} ms"
-    a = 100 * (max(clouds("plain", "upright")) - max(clouds("mds", "rotated")))
-    yield BENCHMARKS, f"upright accuracy is {a:.1f} points above the best invariant one"
-    a, b = ends(at("tsp", "runs", ..., "transfer_gaps", "greedy"))
-    yield BENCHMARKS, f"greedy tours are {100 * a:.0f} to {b:.0%} above the best known ones"
-    yield BENCHMARKS, f"Intervals of {LEVEL:.0%} ("
+def layer_cells(run: dict[str, Any]) -> list[str]:
+    """Return time, ratio to the best peer, share of the bound and memory of a run."""
+    kinds, best, bound = run["kinds"], best_peers(run), run["share of the bound"]
+    times = [1e6 * run["median seconds"][f"ours {kind}"] / run["count"] for kind in kinds]
+    time = f"{' / '.join(f'{x:.3g}' for x in times)} us per {run['unit']}"
+    ratios = [f"{best[kind][1]:.2f}x {best[kind][0]}" for kind in kinds if kind in best]
+    shares = [f"{bound[kind]:.0%}" for kind in kinds if kind in bound]
+    peer, _ = best.get(kinds[-1], ("", 0.0))
+    memory = [run["megabytes"].get(name) for name in ("ours", peer)]
+    cells = [" / ".join(ratios), " / ".join(shares)]
+    cells.append(" / ".join(f"{x:,.0f}" for x in memory if x is not None))
+    return [time, *(cell or "–" for cell in cells)]
 
 
-def kernel_sentences() -> Iterator[tuple[str, str]]:
-    machines = [record(f"rooflines_{isa}")["machine"] for isa in ISAS]
-    (a, b, c, d), (e, f, g, h) = (
-        [machine[n][of] for of in (BANDWIDTH, ARITHMETIC) for n in ("1", "2")]
-        for machine in machines
-    )
-    yield KERNELS, f"a copy moves {a:.1f} GB/s with one thread and {b:.1f} GB/s with two, products"
-    yield KERNELS, f"products do {c:.0f} and {d:.0f} thousand million multiply-adds a second"
-    yield KERNELS, f"(in the run of AVX-512 {e:.1f} and {f:.1f} GB/s, {g:.0f} and {h:.0f})"
-    found = [x for isa in ISAS for x in at(f"rooflines_{isa}", "rows", ..., "seconds")]
-    lost = 1 - min(min(seconds["1"]) / min(seconds["2"]) for seconds in found)
-    yield KERNELS, f"two threads are at worst {lost:.0%} slower than one"
-    a, b = ends(record("instructions")["ratio"].values())
-    yield KERNELS, f"have {a:.2f}x to {b:.2f}x as many instructions per multiply-add"
-    rows = at("gpu", "ops", "rows", ...)
-    yield CUDA, f"all {len(rows)} rows of the op table agree"
-    yield CUDA, f"in {sum(row['cases'] for row in rows):,} cases, with gradients of two orders"
-    largest = max(row["largest share of the tolerance"] for row in rows)
-    yield CUDA, f"the largest deviation is {largest:.2f} of the tolerance"
-    rows = at("gpu", "layers", "rows", ...)
-    passed = sum(row["eager"] == row["float32"] == "passed" for row in rows)
-    yield CUDA, f"Of {len(rows)} layers, {passed} passed in float64 and float32"
-    a, b, c = h100_ratios(f"{PRODUCT}, ir_mul", "ours", "cuEquivariance")
-    yield CUDA, f"faster than ours by factors of {a:.2f}, {b:.2f} and {c:.2f}"
-    yield COMPARISON, f"ours are slower by factors of {min(a, b, c):.2f} to {max(a, b, c):.2f}."
-    _, a, b = h100_ratios(f"{CONV}, ir_mul", "ours", "cuEquivariance")
-    yield CUDA, f"its convolutions with gradients, by {a:.2f} and {b:.2f}."
-    path = ("times", "share of the copy", f"{PRODUCT}, ir_mul", ("ours", "cuEquivariance"))
-    a, b = at("gpu_times", *path)
-    yield CUDA, f"reaches {a:.2f} of the bandwidth of a copy, that of cuEquivariance {b:.2f}."
-    a, b = channelwise("mace-large, 8192 edges")[2], h100_ratios(PRODUCT, "e3nn", "ours")[1]
-    yield COMPARISON, f"is {a:.0f}x faster on two CPU cores with gradients, and {b:.1f}x faster on"
-    a = channelwise("mace-large, 8192 edges", "cuEquivariance")[3]
-    yield COMPARISON, f"is {a:.1f}x faster than cuEquivariance's fastest mode"
-    a = h100_ratios(CONTRACTION, "cuEquivariance", "ours")[1]
-    yield COMPARISON, f"which are {a:.1f}x faster with gradients"
+GENERATED: dict[str, Callable[[], Iterator[str]]] = {"layers": layers}
 
 
 def sentences() -> Iterator[tuple[str, str]]:
     """Yield pages and phrases that they must contain, with numbers as pages write them."""
-    for part in (product_sentences, model_sentences, shape_sentences, kernel_sentences):
-        for page, phrase in part():
-            yield page, phrase.replace("%", " %").replace("e-0", "e-")
+    from bench.sentences import all_sentences  # which computes with the functions above
+
+    for page, phrase in all_sentences():
+        yield page, phrase.replace("%", " %").replace("e-0", "e-")
 
 
 def joined(text: str) -> str:
@@ -584,6 +467,9 @@ def updated(text: str) -> str:
     """Return a page with the numbers of the records in its tables."""
 
     def table(found: re.Match[str]) -> str:
+        if found["name"] in GENERATED:
+            head = found[0].removesuffix(found["rows"])
+            return head + "".join(f"{line}\n" for line in GENERATED[found["name"]]())
         rows = zip(found["rows"].splitlines(), TABLES[found["name"]](), strict=True)
         new = "\n".join(row(*pair) for pair in rows)
         return found[0].removesuffix(found["rows"]) + new + "\n"
@@ -595,7 +481,7 @@ def problems() -> Iterator[str]:
     """Yield how pages differ from the records."""
     for page in TABLE_PAGES:
         text = (REPOSITORY / page).read_text()
-        for old, new in zip(text.splitlines(), updated(text).splitlines(), strict=True):
+        for old, new in zip_longest(text.splitlines(), updated(text).splitlines()):
             if new != old:
                 yield f"{page}: {old}\n  is now {new}"
     for page, phrase in sentences():

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench import channelwise as channels
+from bench import products as channels
 from bench import so2_conv as orders
 from bench.op_calls import ELEMENTS, MACE, calls_of
 from bench.peers import agree, drawn

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench.arithmetic import Arguments
-from bench.channelwise import PROBLEMS, operands
-from bench.connected import UNWEIGHTED, weighted_products
+from bench.products import PROBLEMS, UNWEIGHTED, operands, weighted_products
 from equigeo import mds, ops
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex

@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from statistics import quantiles
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bench.interleaved import all_rounds
 from equigeo import ops
 from equigeo.interop import to_e3nn
 
-Layer = Callable[..., Tensor]
+Layer = Callable[..., Any]
 Call = Callable[[], tuple[Tensor, ...]]
 KINDS = ("forward", "both", "second")
 AS_IT_IS = "eager"
@@ -44,11 +44,31 @@ class Library:
         What they are given.
     wanted : str, optional
         The library whose results it must have, given the same; None is compared with nothing.
+    parameters : sequence of Tensor, optional
+        What gradients are taken by, too.
+    same : tuple of str, optional
+        Passes whose results are compared.
     """
 
     modes: Mapping[str, Layer]
     inputs: list[Tensor]
     wanted: str | None = None
+    parameters: Sequence[Tensor] = ()
+    same: tuple[str, ...] = KINDS
+
+
+def of_module(
+    layer: nn.Module, inputs: list[Tensor], call: Layer | None = None, **options: Any
+) -> Library:
+    """A module, in evaluation mode where no gradients are asked for, and in training else."""
+
+    def run(*given: Tensor) -> Any:
+        if layer.training != torch.is_grad_enabled():
+            layer.train(torch.is_grad_enabled())
+        return (call or layer)(*given)
+
+    parameters = [x for x in layer.parameters() if x.requires_grad]
+    return Library({AS_IT_IS: run}, inputs, parameters=parameters, **options)
 
 
 def e3nn_modes(product: Any, around: Callable[[Layer], Layer] | None = None) -> dict[str, Layer]:
@@ -96,36 +116,49 @@ def no_silent_fallback() -> Iterator[None]:
         yield
 
 
-def forward(layer: Layer, inputs: list[Tensor]) -> Call:
+def results_of(layer: Layer, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+    """All results of a layer."""
+    found: Any = layer(*inputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def by_all(inputs: list[Tensor], parameters: Sequence[Tensor]) -> list[Tensor]:
+    """What gradients are taken by."""
+    return [*(x for x in inputs if x.requires_grad), *parameters]
+
+
+def forward(layer: Layer, inputs: list[Tensor], _: Sequence[Tensor] = ()) -> Call:
     """The values alone, without a graph."""
 
     def call() -> tuple[Tensor, ...]:
         with torch.no_grad():
-            return (layer(*inputs),)
+            return results_of(layer, inputs)
 
     return call
 
 
-def both(layer: Layer, inputs: list[Tensor]) -> Call:
-    """Values, and gradients of all inputs."""
-    (value,) = forward(layer, inputs)()
-    (direction,) = drawn_like([value], 1)
-    return lambda: torch.autograd.grad(layer(*inputs), inputs, direction)
+def both(layer: Layer, inputs: list[Tensor], parameters: Sequence[Tensor] = ()) -> Call:
+    """Values, and gradients of all inputs and parameters."""
+    directions = drawn_like(forward(layer, inputs)(), 1)
+    by = by_all(inputs, parameters)
+    return lambda: torch.autograd.grad(
+        results_of(layer, inputs), by, directions, materialize_grads=True
+    )
 
 
-def second(layer: Layer, inputs: list[Tensor]) -> Call:
+def second(layer: Layer, inputs: list[Tensor], parameters: Sequence[Tensor] = ()) -> Call:
     """Gradients of all inputs, differentiated by all that they depend on.
 
     What training on forces asks for after its two passes; the graph is kept.
     """
-    value = layer(*inputs)
-    grad = drawn_like([value], 1)[0].requires_grad_()
-    gradients = torch.autograd.grad(value, inputs, grad, create_graph=True)
+    values, by = results_of(layer, inputs), by_all(inputs, parameters)
+    grads = [x.requires_grad_() for x in drawn_like(values, 1)]
+    gradients = torch.autograd.grad(values, by, grads, create_graph=True)
     tangents = drawn_like(gradients, 2)
-    return lambda: torch.autograd.grad(gradients, [grad, *inputs], tangents, retain_graph=True)
+    return lambda: torch.autograd.grad(gradients, [*grads, *by], tangents, retain_graph=True)
 
 
-PASSES: dict[str, Callable[[Layer, list[Tensor]], Call]] = {
+PASSES: dict[str, Callable[[Layer, list[Tensor], Sequence[Tensor]], Call]] = {
     "forward": forward,
     "both": both,
     "second": second,
@@ -229,7 +262,8 @@ def compare(libraries: Mapping[str, Library], kinds: tuple[str, ...] = KINDS) ->
     """
     # Compiled code is kept by function, which layers of one class share: those of other problems
     # would fill the cache, and the rest would run as it is.
-    torch.compiler.reset()
+    if any("compile" in library.modes for library in libraries.values()):
+        torch.compiler.reset()
     calls: dict[str, Call] = {}
     without: dict[str, str] = {}
     for kind in kinds:
@@ -238,13 +272,13 @@ def compare(libraries: Mapping[str, Library], kinds: tuple[str, ...] = KINDS) ->
             for mode, layer in library.modes.items():
                 key = label(name, mode, kind)
                 try:
-                    with no_silent_fallback():
-                        call = PASSES[kind](layer, library.inputs)
+                    with no_silent_fallback() if mode == "compile" else nullcontext():
+                        call = PASSES[kind](layer, library.inputs, library.parameters)
                         got = call()
                 except RuntimeError as error:
                     without[key] = str(error).strip().splitlines()[0]
                     continue
-                if library.wanted:
+                if library.wanted and kind in library.same:
                     agree_all(got, results[library.wanted])
                 results.setdefault(name, got)
                 calls[key] = call
@@ -261,22 +295,8 @@ def label(library: str, mode: str, kind: str) -> str:
 def fastest(times: Mapping[str, float], library: str, kind: str) -> float:
     """The time of a library in its fastest mode."""
     names = (name for name in times if name.endswith(f" {kind}"))
-    modes = (name for name in names if name.startswith((f"{library} ", f"{library}, ")))
-    return min(times[name] for name in modes)
-
-
-def calls_as_they_are(
-    libraries: Mapping[str, Library], kinds: tuple[str, ...] = ("forward", "both")
-) -> dict[str, Call]:
-    """Passes of all libraries as they are, by ``"<library> <kind>"``, once compared."""
-    calls: dict[str, Call] = {}
-    for kind in kinds:
-        for name, library in libraries.items():
-            call = PASSES[kind](library.modes[AS_IT_IS], library.inputs)
-            calls[label(name, AS_IT_IS, kind)] = call
-            if library.wanted:
-                agree_all(call(), calls[label(library.wanted, AS_IT_IS, kind)]())
-    return calls
+    own = label(library, AS_IT_IS, kind)
+    return min(times[name] for name in names if name == own or name.startswith(f"{library}, "))
 
 
 def call_times(call: Call, times: int) -> None:

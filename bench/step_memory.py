@@ -21,8 +21,8 @@ from pathlib import Path
 
 import torch
 
-from bench.conv_memory import resident
 from bench.recorder import Record, output_arguments
+from bench.row import resident
 from bench.small_systems import training_calls
 
 KEEPS_NOTHING = {"EQUIGEO_RESULT_MEMORY": "0"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-FAST = {"test_figures.py", "test_records.py", "test_short.py"}
+FAST = {"test_figures.py", "test_records.py", "test_rows.py"}
 
 
 @pytest.hookimpl(tryfirst=True)

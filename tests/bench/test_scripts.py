@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,7 +19,6 @@ from bench.figures import of_ratio
 from bench.modelnet10 import VARIANTS, other_network, run_config
 from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls
 from bench.recorder import REPOSITORY, plain
-from bench.report import main
 from bench.robustness_peers import compare, totals
 from bench.rooflines import ARITHMETIC, BANDWIDTH, summarized
 from bench.schema import problems
@@ -138,20 +136,6 @@ def test_a_variant_changes_recipe_or_network_of_both_networks_alike(variant):
             settings = model.config.to_dict()["settings"]
             assert plain(settings) == plain(VARIANTS[variant]["network"])
             assert (model.config.group is None) == (network == "plain")
-
-
-def test_the_page_has_every_section_and_fetches_nothing(tmp_path):
-    main([str(tmp_path / "report.html")])
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for words in ("against the degree", "degree of freedom", "memory traffic", "beside peers",
-                  "Training loss"):  # fmt: skip
-        assert words in text
-    assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=", text)
-    drawings = re.findall(r'class="figure" data-target="[^"]+">(.*?)</script>', text, re.DOTALL)
-    assert len(drawings) >= 14
-    for drawing in drawings:
-        assert all(any(trace["x"]) and any(trace["y"]) for trace in json.loads(drawing)["data"])
-    assert text.count("commit") >= len(drawings)
 
 
 def test_peers_that_fail_or_are_absent_are_results(tmp_path, monkeypatch):

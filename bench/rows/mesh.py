@@ -1,0 +1,248 @@
+"""Layers and networks of meshes beside graph attention, DiffusionNet and MeshCNN of equal width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bench.large_mesh import torus
+from bench.peers import Library, drawn, of_module
+from bench.row import Problem, Row, library, needs
+from bench.rows.plain import DiffusionNetBlock, MeshCNNConv, Surface, edges_beside
+from equigeo import mesh
+from equigeo.mesh.nn.norm import RectifiedBatchNorm
+from equigeo.mesh.nn.readout import Readout
+from equigeo.ops import segment_attention
+from equigeo.reps import Irreps
+
+WIDTH, BLOCKS, CLASSES = 32, 4, 8
+SIDES = {"10^3 faces": 22, "10^5 faces": 224, "10^6 faces": 708}
+FACES = {name: 2 * side**2 for name, side in SIDES.items()}
+FIELDS = Irreps("8x0e+8x1o")
+
+
+@cache
+def graph(size: str) -> mesh.PrimalDualGraph:
+    return mesh.PrimalDualClassifier.preset("default", num_classes=CLASSES).graph(
+        torus(SIDES[size])
+    )
+
+
+def features(size: str, width: int = WIDTH) -> list[Tensor]:
+    found = graph(size)
+    return drawn((found.num_primal, width), (found.num_dual, width))
+
+
+def geometric_attention(size: str) -> Library:
+    """Attention over the three neighbors of each face."""
+    from torch_geometric.nn import GATConv
+
+    edges = graph(size).primal
+    pairs = torch.stack([edges.source, edges.target])
+    conv = GATConv(WIDTH, WIDTH, add_self_loops=False)
+    return of_module(conv, drawn((len(graph(size).x_primal), WIDTH)), lambda x: conv(x, pairs))
+
+
+def diffusion_block(size: str) -> Library:
+    faces = torus(SIDES[size]).faces
+    surface, block = Surface(faces), DiffusionNetBlock(WIDTH)
+    return of_module(block, drawn((len(surface.mass), WIDTH)), lambda x: block(x, surface))
+
+
+def mesh_cnn(size: str) -> Library:
+    beside = edges_beside(torus(SIDES[size]).faces)
+    conv = MeshCNNConv(WIDTH, WIDTH)
+    return of_module(conv, drawn((len(beside), WIDTH)), lambda x: conv(x, beside))
+
+
+def peers(size: str) -> dict[str, Library | str]:
+    found: dict[str, Library | str] = {
+        "GATConv of PyG": needs(
+            "torch_geometric", "pip install torch-geometric", partial(geometric_attention, size)
+        ),
+        "MeshCNN convolution": mesh_cnn(size),
+    }
+    return found | ({} if size == "10^6 faces" else {"DiffusionNet block": diffusion_block(size)})
+
+
+def moved(size: str, width_in: int = WIDTH, width_out: int = WIDTH) -> int:
+    """Bytes of features of both streams, read and written once."""
+    found = graph(size)
+    return 4 * (found.num_primal + found.num_dual) * (width_in + width_out)
+
+
+def conv(size: str) -> Problem:
+    layer = mesh.PrimalDualConv((WIDTH, WIDTH), (WIDTH, WIDTH), self_term=True)
+    ours = of_module(layer, features(size), lambda p, d: layer(graph(size), p, d)[:2])
+    return Problem(ours, peers(size), moved(size))
+
+
+def field_conv(size: str) -> Problem:
+    layer = mesh.PrimalDualFieldConv((FIELDS, FIELDS), (FIELDS, FIELDS))
+    x = features(size, FIELDS.dim)
+    ours = of_module(layer, x, lambda p, d: layer(graph(size), p, d))
+    return Problem(ours, peers(size), moved(size))
+
+
+def block(size: str) -> Problem:
+    layer = mesh.ResidualBlock((WIDTH, WIDTH), (WIDTH, WIDTH), self_term=True)
+
+    def call(p: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+        found, _ = layer(graph(size), p, d)
+        return found.x_primal, found.x_dual
+
+    return Problem(of_module(layer, features(size), call), bound=moved(size))
+
+
+def norm(size: str) -> Problem:
+    layer = RectifiedBatchNorm(WIDTH)
+    x = drawn((graph(size).num_primal, WIDTH))
+    weight, bias = (y.detach() for y in (layer.weight, layer.bias))
+
+    def peer(x: Tensor) -> Tensor:
+        training = torch.is_grad_enabled()
+        mean, variance = (None, None) if training else (torch.zeros(WIDTH), torch.ones(WIDTH))
+        return nn.functional.batch_norm(x.relu(), mean, variance, weight, bias, training)
+
+    fixed = layer.requires_grad_(False)
+    return Problem(of_module(fixed, x), {"PyTorch": library(peer, x, wanted="ours")})
+
+
+def pool(size: str) -> Problem:
+    layer, given = mesh.EdgePool(2 / 3), graph(size)
+    attention = torch.rand(given.primal.num_edges, 1, generator=torch.Generator().manual_seed(0))
+    x = features(size)
+
+    def call(p: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+        found, _ = layer(given.with_features(p, d), attention)
+        return found.x_primal, found.x_dual
+
+    return Problem(library(call, x), bound=moved(size, WIDTH, WIDTH // 2))
+
+
+def unpool(size: str) -> Problem:
+    given = graph(size).with_features(*features(size))
+    attention = torch.rand(given.primal.num_edges, 1, generator=torch.Generator().manual_seed(0))
+    pooled, log = mesh.EdgePool(2 / 3)(given, attention)
+    x, fill = (
+        [y.detach().requires_grad_() for y in (pooled.x_primal, pooled.x_dual)],
+        drawn((WIDTH,)),
+    )
+
+    def call(p: Tensor, d: Tensor, fill: Tensor) -> tuple[Tensor, Tensor]:
+        return mesh.unpool(log, p, d, fill)[1:]
+
+    return Problem(library(call, [*x, *fill]), bound=moved(size, WIDTH // 2, WIDTH))
+
+
+def readout(size: str) -> Problem:
+    layer = Readout("both", ("mean", "max"), area_weighted=True)
+    given = graph(size)
+    call = partial(_read, layer, given)
+    return Problem(library(call, features(size)), bound=moved(size, WIDTH, 0))
+
+
+def _read(layer: nn.Module, given: mesh.PrimalDualGraph, p: Tensor, d: Tensor) -> Any:
+    return layer(given.with_features(p, d))
+
+
+def network(make: Callable[[], nn.Module], size: str) -> Problem:
+    """Beside four blocks of DiffusionNet, and a linear map of their means or rows."""
+    model = make()
+    head = getattr(model, "head", None)
+    given = graph(size)
+    ours = of_module(model, [], lambda: _in_evaluation(model, head, given))
+    surface = Surface(torus(SIDES[size]).faces)
+    layers = nn.ModuleList(DiffusionNetBlock(WIDTH) for _ in range(BLOCKS))
+    (x,) = drawn((len(surface.mass), WIDTH))
+
+    def diffusion(x: Tensor) -> Tensor:
+        for layer in layers:
+            x = layer(x, surface)
+        return x
+
+    peer = of_module(layers, [x.detach()], diffusion)
+    return Problem(ours, {"four DiffusionNet blocks": peer}, "products")
+
+
+def _in_evaluation(model: nn.Module, head: nn.Module | None, given: mesh.PrimalDualGraph) -> Any:
+    if head is not None:
+        head.eval()  # batch statistics of the head need two meshes
+    return model(given)
+
+
+def attention(size: str, heads: int) -> Problem:
+    """The op on the dual graph, beside softmax and scatter of PyTorch Geometric."""
+    edges = graph(size).dual_edges
+    values, logits = drawn((edges.num_sources, heads, WIDTH), (edges.num_edges, heads))
+    lists = (edges.source, edges.ptr, edges.target, edges.back_order, edges.back_ptr)
+
+    def geometric() -> Library:
+        from torch_geometric.utils import scatter, softmax
+
+        def attend(values: Tensor, logits: Tensor) -> Tensor:
+            weights = softmax(logits, edges.target, ptr=edges.ptr, num_nodes=edges.num_targets)
+            messages = weights[:, :, None] * values.index_select(0, edges.source)
+            return scatter(messages, edges.target, 0, dim_size=edges.num_targets, reduce="sum")
+
+        return library(attend, [values, logits], wanted="ours")
+
+    ours = library(lambda v, l: segment_attention(v, l, *lists)[0], [values, logits])
+    peer = needs("torch_geometric", "pip install torch-geometric", geometric)
+    return Problem(ours, {"PyG": peer}, 4 * (2 * values.numel() + logits.numel()))
+
+
+def attention_conv(size: str) -> Problem:
+    """The fused convolution by attention, beside a matrix product and attention."""
+    edges = graph(size).dual_edges
+    x, logits, weight, own = drawn(
+        (edges.num_sources, WIDTH), (edges.num_edges, 1), *[(WIDTH, WIDTH)] * 2
+    )
+    lists = (edges.source, edges.ptr, edges.target, edges.back_order, edges.back_ptr)
+
+    def separate(x: Tensor, logits: Tensor, weight: Tensor, own: Tensor) -> Tensor:
+        values = (x @ weight.mT)[:, None]
+        return torch.addmm(segment_attention(values, logits, *lists)[0].flatten(1), x, own.mT)
+
+    given = [x, logits, weight, own]
+    ours = library(lambda *y: edges.attend_linear(*y)[0], given)
+    return Problem(ours, {"product and attention": library(separate, given, wanted="ours")})
+
+
+LAYERS: dict[str, Callable[[str], Problem]] = {
+    "mesh.PrimalDualConv": conv,
+    "mesh.PrimalDualFieldConv": field_conv,
+    "mesh.ResidualBlock": block,
+    "mesh.EdgePool": pool,
+    "mesh.unpool": unpool,
+    "mesh.nn.RectifiedBatchNorm": norm,
+    "mesh.nn.Readout": readout,
+    "mesh.PrimalDualClassifier": partial(
+        network, lambda: mesh.PrimalDualClassifier.preset("default", CLASSES, dropout=0.0)
+    ),
+    "mesh.PrimalDualSegmenter": partial(
+        network, lambda: mesh.PrimalDualSegmenter.preset("default", CLASSES, dropout=0.0)
+    ),
+    "ops.segment_attention": partial(attention, heads=1),
+    "ops.attention_conv": attention_conv,
+}
+LEVELS = {"10^3 faces": "short", "10^5 faces": "usual", "10^6 faces": "large"}
+
+
+def rows() -> list[Row]:
+    whys = {
+        "mesh.PrimalDualConv": "It convolves two graphs: faces, and pairs of adjacent faces.",
+        "mesh.PrimalDualFieldConv": "Its features are fields of 32 components on two graphs.",
+    }
+    return [
+        Row(
+            name, size, partial(make, size), count=FACES[size], unit="face",
+            size=LEVELS[size], why=whys.get(name, ""),
+        )
+        for name, make in LAYERS.items()
+        for size in SIDES
+    ]  # fmt: skip
