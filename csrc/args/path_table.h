@@ -33,6 +33,7 @@ struct PathTable {
   int64_t dim_x, dim_y, dim_weight, dim_out;
   bool weighted;  // all paths have weights, or none
   bool ir_mul;    // of ops whose segments all have one layout: components outside
+  void* kept;     // memory of the device for what later calls with this table need too, or null
 };
 
 }  // namespace equigeo

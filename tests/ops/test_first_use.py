@@ -149,6 +149,46 @@ print(runs, results)
     assert printed(code, tmp_path) == "[-1] [2.0, 2.0]\n"
 
 
+@needs_simulator
+def test_plans_are_made_on_first_use_alone(tmp_path):
+    code = """
+import ctypes, torch, equigeo.ops as ops
+made = ctypes.CDLL(ops.kernels_info()["cuda"]).equigeo_plans_made
+made.restype = ctypes.c_int64
+scalar = ops.Segment.block(0, mul=1, d=1)
+def table_of(value):
+    scale = ops.Path(scalar, scalar, scalar, 0, torch.full((1, 1, 1), value))
+    found = ops.PathTable.from_paths([scale], (1, 1, 1, 1), by_output=True)
+    return found.__class__(found.paths, found.entries, found.values.float(), 1, 1, 1, 1)
+def use(table):
+    x = torch.full((1, 1), 3.0, requires_grad=True)
+    out = ops.channelwise_product(x, x, x, table)  # value x^3, and all its derivatives
+    (slope,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+    slope.sum().backward()
+    return [out.item(), slope.item(), x.grad.item()]
+def used(*tables):
+    start = made()
+    found = [use(table) for table in tables]
+    return found, made() - start
+table = table_of(2.0)
+print(*used(table), *used(table))
+table.values.fill_(4.0)
+print(*used(table))
+many = [table_of(float(n)) for n in range(128)]
+found, count = used(*many)
+print(all(one == [27 * n, 27 * n, 18 * n] for n, one in enumerate(found)), count)
+print(used(*many)[1], *used(table))
+"""
+    values = [[54.0, 54.0, 36.0]]
+    doubled = [[108.0, 108.0, 72.0]]
+    assert printed(code, tmp_path, EQUIGEO_CUDA_SELF_TEST="0").splitlines() == [
+        f"{values} 1 {values} 0",  # once for an op, its gradients and theirs
+        f"{doubled} 0",
+        "True 128",
+        f"0 {doubled} 1",  # those that were used last are kept
+    ]
+
+
 MODES = {
     "in inference mode": "with torch.inference_mode(): use()",
     "under autocast": "with torch.autocast('cpu', torch.bfloat16): use()",

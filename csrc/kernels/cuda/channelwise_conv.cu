@@ -10,23 +10,23 @@ namespace {
 
 template <class S>
 struct ForwardScratch {
-  Plan<Compute<S>> plan;
+  Plans<Compute<S>> plans;
   S* x;
 
   ForwardScratch(const ChannelwiseConv<S>& op, Carver& memory)
-      : plan(cut_plan(op.table, Side::kOut, memory)),
+      : plans(cut_plans(op.table, memory)),
         x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)) {}
 };
 
 template <class S>
 struct BackwardScratch {
-  Plan<Compute<S>> plan;
+  Plans<Compute<S>> plans;
   S* x;
   S* grad;
   Compute<S>* sums;  // of grad_x, which are not stored as they are computed
 
   BackwardScratch(const ChannelwiseConvBackward<S>& op, Carver& memory)
-      : plan(cut_plan(op.table, Side::kFirst, memory)),
+      : plans(cut_plans(op.table, memory)),
         x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
         grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)),
         sums(cut_sums(op.grad_x, op.graph.sources * op.table.dim_x, memory)) {}
@@ -50,9 +50,9 @@ template <class S>
 const char* run(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   Carver carver(memory);
   const ForwardScratch<S> scratch(op, carver);
-  const char* error = make_plan(op.table, scratch.plan, stream);
+  const char* error = make_plans(op.table, scratch.plans, stream);
   SumProducts<S> sums{};
-  sums.plan = scratch.plan;
+  sums.plan = scratch.plans.by_out;
   sums.edges = arriving_edges(op.graph);
   sums.x = op.x;
   sums.y = op.y;
@@ -64,7 +64,7 @@ const char* run(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   sums.x_ir_mul = true;
   if (error == nullptr && !op.table.ir_mul) {
     error = move_components_outside(
-        scratch.plan, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
+        scratch.plans.by_first, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
     sums.x = scratch.x;
   }
   return error == nullptr ? sum_products(sums, stream) : error;
@@ -74,9 +74,9 @@ template <class S>
 const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream) {
   Carver carver(memory);
   const BackwardScratch<S> scratch(op, carver);
-  const char* error = make_plan(op.table, scratch.plan, stream);
+  const char* error = make_plans(op.table, scratch.plans, stream);
   DifferentiateProducts<S> gradients{};
-  gradients.plan = scratch.plan;
+  gradients.plan = scratch.plans.by_first;
   gradients.edges = leaving_edges(op.graph);
   gradients.grad = op.grad;
   gradients.x = op.x;
@@ -92,12 +92,12 @@ const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream
   gradients.in_ir_mul = true;
   if (error == nullptr && !op.table.ir_mul) {
     error = move_components_outside(
-        scratch.plan, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
+        scratch.plans.by_first, Side::kFirst, op.x, op.graph.sources, scratch.x, stream);
     gradients.x = scratch.x;
   }
   if (error == nullptr && !op.table.ir_mul) {
     error = move_components_outside(
-        scratch.plan, Side::kOut, op.grad, op.graph.targets, scratch.grad, stream);
+        scratch.plans.by_first, Side::kOut, op.grad, op.graph.targets, scratch.grad, stream);
     gradients.grad = scratch.grad;
   }
   return error == nullptr ? differentiate_products(gradients, stream) : error;

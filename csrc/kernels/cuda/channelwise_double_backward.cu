@@ -39,16 +39,15 @@ DifferentiateProducts<S> gradients_of(const Op& op) {
   return gradients;
 }
 
-// Both plans, and sums of what is computed otherwise than it is stored.
+// Plans, and sums of what is computed otherwise than it is stored.
 template <class S>
-struct Plans {
-  Plan<Compute<S>> by_out, by_first;
+struct Scratch {
+  Plans<Compute<S>> plans;
   Compute<S>* sums;
 
   template <class Op>
-  Plans(const Op& op, int64_t rows, Carver& memory)
-      : by_out(cut_plan(op.table, Side::kOut, memory)),
-        by_first(cut_plan(op.table, Side::kFirst, memory)),
+  Scratch(const Op& op, int64_t rows, Carver& memory)
+      : plans(cut_plans(op.table, memory)),
         sums(cut_sums(op.to_x, rows * op.table.dim_x, memory)) {}
 };
 
@@ -60,50 +59,47 @@ bool wants_gradients(const Op& op) {
 template <class S>
 int64_t size_of(const ChannelwiseProductDoubleBackward<S>& op) {
   Carver memory(nullptr);
-  Plans<S>(op, op.rows, memory);
+  Scratch<S>(op, op.rows, memory);
   return memory.used();
 }
 
 template <class S>
-const char* run(const ChannelwiseProductDoubleBackward<S>& op, void* scratch, void* stream) {
-  Carver memory(scratch);
-  const Plans<S> plans(op, op.rows, memory);
-  const char* error = nullptr;
-  if (op.to_grad != nullptr) {
+const char* run(const ChannelwiseProductDoubleBackward<S>& op, void* memory, void* stream) {
+  Carver carver(memory);
+  const Scratch<S> scratch(op, op.rows, carver);
+  const char* error = make_plans(op.table, scratch.plans, stream);
+  if (error == nullptr && op.to_grad != nullptr) {
     SumProducts<S> sums = sums_of<S>(op);
-    sums.plan = plans.by_out;
+    sums.plan = scratch.plans.by_out;
     sums.edges = own_rows(op.rows);
     sums.x_ir_mul = op.table.ir_mul;
-    error = make_plan(op.table, sums.plan, stream);
-    error = error == nullptr ? sum_products(sums, stream) : error;
+    error = sum_products(sums, stream);
   }
   if (error == nullptr && wants_gradients(op)) {
     DifferentiateProducts<S> gradients = gradients_of<S>(op);
-    gradients.plan = plans.by_first;
+    gradients.plan = scratch.plans.by_first;
     gradients.edges = own_rows(op.rows);
-    gradients.sums = plans.sums;
+    gradients.sums = scratch.sums;
     gradients.in_ir_mul = op.table.ir_mul;
-    error = make_plan(op.table, gradients.plan, stream);
-    error = error == nullptr ? differentiate_products(gradients, stream) : error;
+    error = differentiate_products(gradients, stream);
   }
   return error;
 }
 
-// Plans, and rows with components outside.
+// The same, and rows with components outside.
 template <class S>
-struct ConvScratch {
-  Plans<S> plans;
+struct ConvScratch : Scratch<S> {
   S *x, *x_tangent, *grad;
 
   ConvScratch(const ChannelwiseConvDoubleBackward<S>& op, Carver& memory)
-      : plans(op, op.graph.sources, memory),
+      : Scratch<S>(op, op.graph.sources, memory),
         x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
         x_tangent(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
         grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)) {}
 
   // Move what the op has; null, or what went wrong.
   const char* move(const ChannelwiseConvDoubleBackward<S>& op, void* stream) const {
-    const Plan<Compute<S>>& plan = plans.by_first;
+    const Plan<Compute<S>>& plan = this->plans.by_first;
     const int64_t sources = op.graph.sources;
     const char* error = move_components_outside(plan, Side::kFirst, op.x, sources, x, stream);
     if (error == nullptr && op.x_tangent != nullptr) {
@@ -134,9 +130,9 @@ const char* run(const ChannelwiseConvDoubleBackward<S>& op, void* memory, void* 
   sums.x_ir_mul = true;
   gradients.plan = scratch.plans.by_first;
   gradients.edges = leaving_edges(op.graph);
-  gradients.sums = scratch.plans.sums;
+  gradients.sums = scratch.sums;
   gradients.in_ir_mul = true;
-  const char* error = make_plan(op.table, gradients.plan, stream);
+  const char* error = make_plans(op.table, scratch.plans, stream);
   if (error == nullptr && !op.table.ir_mul) {
     error = scratch.move(op, stream);
     sums.x = gradients.x = scratch.x;
@@ -145,8 +141,7 @@ const char* run(const ChannelwiseConvDoubleBackward<S>& op, void* memory, void* 
     gradients.grad = scratch.grad;
   }
   if (error == nullptr && op.to_grad != nullptr) {
-    error = make_plan(op.table, sums.plan, stream);
-    error = error == nullptr ? sum_products(sums, stream) : error;
+    error = sum_products(sums, stream);
   }
   if (error == nullptr && wants_gradients(op)) {
     error = differentiate_products(gradients, stream);

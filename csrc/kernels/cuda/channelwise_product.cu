@@ -10,14 +10,14 @@ namespace {
 template <class S>
 int64_t size_of(const ChannelwiseProduct<S>& op) {
   Carver memory(nullptr);
-  cut_plan(op.table, Side::kOut, memory);
+  cut_plans(op.table, memory);
   return memory.used();
 }
 
 template <class S>
 int64_t size_of(const ChannelwiseProductBackward<S>& op) {
   Carver memory(nullptr);
-  cut_plan(op.table, Side::kFirst, memory);
+  cut_plans(op.table, memory);
   cut_sums(op.grad_x, op.rows * op.table.dim_x, memory);
   return memory.used();
 }
@@ -25,8 +25,9 @@ int64_t size_of(const ChannelwiseProductBackward<S>& op) {
 template <class S>
 const char* run(const ChannelwiseProduct<S>& op, void* scratch, void* stream) {
   Carver memory(scratch);
+  const Plans<Compute<S>> plans = cut_plans(op.table, memory);
   SumProducts<S> sums{};
-  sums.plan = cut_plan(op.table, Side::kOut, memory);
+  sums.plan = plans.by_out;
   sums.edges = own_rows(op.rows);
   sums.x = op.x;
   sums.y = op.y;
@@ -34,15 +35,16 @@ const char* run(const ChannelwiseProduct<S>& op, void* scratch, void* stream) {
   sums.weight_stride = op.weight_stride;
   sums.out = op.out;
   sums.x_ir_mul = op.table.ir_mul;
-  const char* error = make_plan(op.table, sums.plan, stream);
+  const char* error = make_plans(op.table, plans, stream);
   return error == nullptr ? sum_products(sums, stream) : error;
 }
 
 template <class S>
 const char* run(const ChannelwiseProductBackward<S>& op, void* scratch, void* stream) {
   Carver memory(scratch);
+  const Plans<Compute<S>> plans = cut_plans(op.table, memory);
   DifferentiateProducts<S> gradients{};
-  gradients.plan = cut_plan(op.table, Side::kFirst, memory);
+  gradients.plan = plans.by_first;
   gradients.edges = own_rows(op.rows);
   gradients.grad = op.grad;
   gradients.x = op.x;
@@ -54,7 +56,7 @@ const char* run(const ChannelwiseProductBackward<S>& op, void* scratch, void* st
   gradients.grad_weight = op.grad_weight;
   gradients.sums = cut_sums(op.grad_x, op.rows * op.table.dim_x, memory);
   gradients.in_ir_mul = op.table.ir_mul;
-  const char* error = make_plan(op.table, gradients.plan, stream);
+  const char* error = make_plans(op.table, plans, stream);
   return error == nullptr ? differentiate_products(gradients, stream) : error;
 }
 

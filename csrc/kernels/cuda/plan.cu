@@ -1,4 +1,4 @@
-// The kernel that makes a plan. Every number is counted out by a thread of its own: tables are
+// The kernel that makes plans. Every number is counted out by a thread of its own: tables are
 // short.
 #include "kernels/cuda/plan.h"
 
@@ -8,7 +8,7 @@
 namespace equigeo {
 namespace {
 
-constexpr int kResident = 4;  // blocks that a multiprocessor must have registers for: none spills
+constexpr int kPlanBlocks = 2;  // blocks that a multiprocessor must have registers for: none spills
 
 // Call visit(p, path) in a thread for each path. They come through shared memory: one beside
 // another, lanes would each read from far apart.
@@ -36,6 +36,66 @@ template <class T>
 __device__ void require_channelwise(const PathTable<T>& table, const Path& path) {
   require(has_kernel(path) && stays_inside(table, path) && has_channelwise_weights(table, path));
   require(has_layout(table, path) && path.out.mul == path.x.mul);
+}
+
+// Whether numbers are those that were read last, for all threads of a block.
+__device__ inline bool are_equal(const int64_t* numbers, const int64_t* last, int64_t count) {
+  int& differing = static_shared<int>();
+  if (threadIdx.x == 0) {
+    differing = 0;
+  }
+  __syncthreads();
+  for (int64_t n = threadIdx.x; n < count; n += blockDim.x) {
+    if (numbers[n] != last[n]) {
+      atomicAdd(&differing, 1);
+    }
+  }
+  __syncthreads();
+  const bool equal = differing == 0;
+  __syncthreads();  // everyone has read it
+  return equal;
+}
+
+// What a block reads of a table, and where it is kept: rows of numbers.
+template <class Row>
+struct Read {
+  const Row* rows;
+  Row* last;
+  int64_t count;
+
+  __device__ int64_t numbers() const { return count * (sizeof(Row) / sizeof(int64_t)); }
+  __device__ bool is_the_same() const {
+    return are_equal(
+        reinterpret_cast<const int64_t*>(rows), reinterpret_cast<const int64_t*>(last), numbers());
+  }
+  __device__ void keep() const {
+    for (int64_t n = threadIdx.x; n < numbers(); n += blockDim.x) {
+      reinterpret_cast<int64_t*>(last)[n] = reinterpret_cast<const int64_t*>(rows)[n];
+    }
+  }
+};
+
+// Call make() unless this block has made its part of the same rows before. A trap on the way leaves
+// the part not made.
+template <class Make, class... Rows>
+__device__ void make_if_changed(const LastRead& last, const Make& make, const Read<Rows>&... read) {
+  int* made = last.made == nullptr ? nullptr : last.made + blockIdx.x;
+  if (made == nullptr) {
+    return make();
+  }
+  if (*made != 0 && (read.is_the_same() && ...)) {
+    return;
+  }
+  const auto set_made = [&](int value) {
+    __syncthreads();  // everyone has read it, or made all of it
+    if (threadIdx.x == 0) {
+      *made = value;
+    }
+  };
+  set_made(0);
+  make();
+  (read.keep(), ...);
+  set_made(1);
 }
 
 // How many coefficients of the path have the same key, and how many of these come before.
@@ -78,12 +138,11 @@ __device__ TermPlace term_place(const Path& path, const Runs<T>& runs, int64_t n
 
 // Every coefficient to its place; `at` is what it is multiplied by.
 template <class T>
-__device__ void write_runs(
-    const PathTable<T>& table, const Path& path, int64_t p, const int* at, const Runs<T>& runs) {
+__device__ void write_runs(const Path& path, int64_t p, const int* at, const Runs<T>& runs) {
   for (int64_t n = path.first + threadIdx.x; n < path.last; n += blockDim.x) {
     const TermPlace place = term_place(path, runs, n);
-    runs.value[path.first + place.term()] = table.value[n];
-    runs.at[path.first + place.term()] = at[n];
+    runs.place[n] = static_cast<int>(path.first) + place.term();
+    runs.at[runs.place[n]] = at[n];
     if (runs.before[n] == 0) {
       runs.key[path.first + place.run] = runs.given[n];
       runs.length[path.first + place.run] = runs.equal[n];
@@ -138,17 +197,29 @@ __device__ void find_keys(const PathTable<T>& table, const Path& path, const Pla
 }
 
 template <class T>
-__device__ void plan_coefficients(const PathTable<T>& table, int64_t p, const Plan<T>& plan) {
+__device__ void plan_coefficients(
+    const PathTable<T>& table, int64_t p, const Plan<T>& plan, const LastRead& last) {
   const Path path = table.path[p];
-  require_channelwise(table, path);
   check_coefficients(table, p);
-  find_keys(table, path, plan);
+  const auto make = [&] {
+    require_channelwise(table, path);
+    find_keys(table, path, plan);
+    __syncthreads();
+    count_equal(path, plan.by_place);
+    count_equal(path, plan.by_second);
+    __syncthreads();
+    write_runs(path, p, plan.by_second.given, plan.by_place);
+    write_runs(path, p, plan.by_place.given, plan.by_second);
+  };
+  const int64_t coefficients = path.last - path.first;
+  make_if_changed(
+      last, make, Read<Path>{table.path + p, last.paths + p, 1},
+      Read<Entry>{table.entry + path.first, last.entries + path.first, coefficients});
   __syncthreads();
-  count_equal(path, plan.by_place);
-  count_equal(path, plan.by_second);
-  __syncthreads();
-  write_runs(table, path, p, plan.by_second.given, plan.by_place);
-  write_runs(table, path, p, plan.by_place.given, plan.by_second);
+  for (int64_t n = path.first + threadIdx.x; n < path.last; n += blockDim.x) {
+    plan.by_place.value[plan.by_place.place[n]] = table.value[n];
+    plan.by_second.value[plan.by_second.place[n]] = table.value[n];
+  }
 }
 
 // Whether segments are the same; they must not overlap otherwise.
@@ -316,31 +387,77 @@ __device__ void plan_tiles(const PathTable<T>& table, const Plan<T>& plan) {
   }
 }
 
-// One block per path for its coefficients, and one for all tiles.
+// One block per path for its coefficients, and one for all tiles of each side.
 template <class T>
-__global__ void __launch_bounds__(kThreads, kResident)
-    plan_paths(PathTable<T> table, Plan<T> plan) {
+__global__ void __launch_bounds__(kThreads, kPlanBlocks)
+    plan_paths(const __grid_constant__ PathTable<T> table, const __grid_constant__ Plans<T> plans) {
+  const LastRead& last = plans.last_read;
   if (blockIdx.x < table.count) {
-    plan_coefficients(table, blockIdx.x, plan);
-  } else {
-    plan_tiles(table, plan);
+    return plan_coefficients(table, blockIdx.x, plans.by_out, last);
   }
+  const bool out = blockIdx.x == table.count;
+  make_if_changed(
+      last, [&] { plan_tiles(table, out ? plans.by_out : plans.by_first); },
+      Read<Path>{table.path, last.paths + (out ? 1 : 2) * table.count, table.count});
 }
+
+// While this lives, calls that graphs do not capture are allowed though another thread captures
+// one.
+class AnyCapture {
+ public:
+  AnyCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~AnyCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  AnyCapture(const AnyCapture&) = delete;
+  AnyCapture& operator=(const AnyCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
 
 }  // namespace
 
 template <class T>
-const char* make_plan(const PathTable<T>& table, const Plan<T>& plan, void* stream) {
+const char* make_plans(const PathTable<T>& table, const Plans<T>& plans, void* stream) {
   if (table.dim_x >= kLongestRow || table.dim_y >= kLongestRow || table.dim_weight >= kLongestRow ||
       table.dim_out >= kLongestRow || table.coefficients >= kLongestRow) {
     return "a row, or the table of coefficients, has 2^27 elements or more";
   }
-  const unsigned blocks = static_cast<unsigned>(table.count + 1);
-  launch_kernel(plan_paths<T>, blocks, kThreads, 0, stream, table, plan);
+  const unsigned blocks = static_cast<unsigned>(table.count + 2);
+  launch_kernel(plan_paths<T>, blocks, kThreads, 0, stream, table, plans);
   return launch_error();
 }
 
-template const char* make_plan(const PathTable<float>&, const Plan<float>&, void*);
-template const char* make_plan(const PathTable<double>&, const Plan<double>&, void*);
+template const char* make_plans(const PathTable<float>&, const Plans<float>&, void*);
+template const char* make_plans(const PathTable<double>&, const Plans<double>&, void*);
+
+bool captures_graph(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
+  return error != cudaSuccess || status != cudaStreamCaptureStatusNone;
+}
+
+void* take_kept_memory(int64_t bytes, void* stream) {
+  if (captures_graph(stream)) {
+    return nullptr;
+  }
+  const AnyCapture anyway;
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, static_cast<size_t>(bytes)) != cudaSuccess) {
+    cudaGetLastError();  // calls go on without
+    return nullptr;
+  }
+  cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream));
+  return memory;
+}
+
+void give_kept_memory_back(void* memory) {
+  const AnyCapture anyway;
+  cudaFree(memory);  // waits for the kernels that read it
+}
+
+void wait_for_stream(void* stream) {
+  const AnyCapture anyway;
+  cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
+}
 
 }  // namespace equigeo

@@ -29,7 +29,8 @@ struct Runs {
   int* at;  // of each term, what it is multiplied by: a component of the second input, or a place
   int* given;   // of each coefficient of the table: its key,
   int* before;  // how many before it have the same,
-  int* equal;   // and how many there are
+  int* equal;   // how many there are,
+  int* place;   // and its term
 };
 
 // A path with 32-bit offsets. Component j of copy v of its second input is
@@ -81,26 +82,41 @@ EQUIGEO_HOST_DEVICE constexpr int channels_per_lane(Side side, int d) {
   return side == Side::kOut || d * sizeof(T) <= 20 ? 2 : 1;
 }
 
+// What each block of the kernel that makes plans has read when it last made its part: the next call
+// makes it again only if that has changed.
+struct LastRead {
+  int* made;    // (paths + 2,) whether the block has made its part; null if nothing is kept
+  Path* paths;  // (3 paths,): of the blocks of each path, and of those of either side
+  Entry* entries;
+};
+
+// The plans of both sides. All but the values of coefficients may be kept: tables differ in these
+// more often than in the rest, and each call writes its own.
+template <class T>
+struct Plans {
+  Plan<T> by_first, by_out;
+  LastRead last_read;
+};
+
 template <class T>
 Runs<T> cut_runs(const PathTable<T>& table, Carver& memory) {
-  Runs<T> runs;
+  Runs<T> runs{};
   runs.count = memory.take<int>(table.count);
   runs.key = memory.take<int>(table.coefficients);
   runs.length = memory.take<int>(table.coefficients);
   runs.start = memory.take<int>(table.coefficients);
-  runs.value = memory.take<T>(table.coefficients);
   runs.at = memory.take<int>(table.coefficients);
   runs.given = memory.take<int>(table.coefficients);
   runs.before = memory.take<int>(table.coefficients);
   runs.equal = memory.take<int>(table.coefficients);
+  runs.place = memory.take<int>(table.coefficients);
   return runs;
 }
 
-// A plan in scratch memory, not made yet.
 template <class T>
 Plan<T> cut_plan(const PathTable<T>& table, Side side, Carver& memory) {
   const int64_t dim = side == Side::kOut ? table.dim_out : table.dim_x;
-  Plan<T> plan;
+  Plan<T> plan{};
   plan.side = side;
   plan.path = memory.take<PlannedPath>(table.count);
   // A segment, or a gap, of n elements makes no more than n / 6 + 1 tiles: they are
@@ -108,8 +124,6 @@ Plan<T> cut_plan(const PathTable<T>& table, Side side, Carver& memory) {
   plan.tile = memory.take<Tile>(dim / 6 + 2 * table.count + 1);
   plan.tiles_from = memory.take<int>(table.count + 1);
   plan.totals = memory.take<Totals>(1);
-  plan.by_place = cut_runs(table, memory);
-  plan.by_second = cut_runs(table, memory);
   plan.count = table.count;
   plan.dim_x = table.dim_x;
   plan.dim_y = table.dim_y;
@@ -119,10 +133,52 @@ Plan<T> cut_plan(const PathTable<T>& table, Side side, Carver& memory) {
   return plan;
 }
 
-// Queue the making of a plan on a stream; null, or what went wrong. A table that would lead out of
-// a row stops the kernel with a trap: it is on the device, where the host cannot read it without
-// waiting.
 template <class T>
-const char* make_plan(const PathTable<T>& table, const Plan<T>& plan, void* stream);
+Plans<T> cut_kept_part(const PathTable<T>& table, Carver& memory) {
+  Plans<T> plans{cut_plan(table, Side::kFirst, memory), cut_plan(table, Side::kOut, memory), {}};
+  plans.by_first.by_place = plans.by_out.by_place = cut_runs(table, memory);
+  plans.by_first.by_second = plans.by_out.by_second = cut_runs(table, memory);
+  plans.last_read.made = memory.take<int>(table.count + 2);
+  plans.last_read.paths = memory.take<Path>(3 * table.count);
+  plans.last_read.entries = memory.take<Entry>(table.coefficients);
+  return plans;
+}
+
+// Of ops with a table.
+template <template <class> class Op, class S>
+auto size_to_keep(const Op<S>& op) -> decltype(op.table.kept, int64_t()) {
+  Carver memory(nullptr);
+  cut_kept_part(op.table, memory);
+  return memory.used();
+}
+
+// Plans in the memory that is kept for the table, or in scratch memory; not made yet.
+template <class T>
+Plans<T> cut_plans(const PathTable<T>& table, Carver& memory) {
+  Carver kept(table.kept);
+  Plans<T> plans = cut_kept_part(table, table.kept == nullptr ? memory : kept);
+  plans.last_read.made = table.kept == nullptr ? nullptr : plans.last_read.made;
+  plans.by_first.by_place.value = plans.by_out.by_place.value = memory.take<T>(table.coefficients);
+  plans.by_first.by_second.value = plans.by_out.by_second.value =
+      memory.take<T>(table.coefficients);
+  return plans;
+}
+
+// Queue the making of plans on a stream, of what is not kept or has changed; null, or what went
+// wrong. A table that would lead out of a row stops the kernel with a trap: it is on the device,
+// where the host cannot read it without waiting.
+template <class T>
+const char* make_plans(const PathTable<T>& table, const Plans<T>& plans, void* stream);
+
+// Zeros on the current device, to be kept. Null where there is no memory, and while a stream
+// captures a graph, whose calls are made later.
+void* take_kept_memory(int64_t bytes, void* stream);
+void give_kept_memory_back(void* memory);
+
+// Wait until all that was queued on a stream has been done.
+void wait_for_stream(void* stream);
+
+// Whether a stream captures a graph, which will read the memory of its calls at any time.
+bool captures_graph(void* stream);
 
 }  // namespace equigeo

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/launch.h"
 #include "register/cuda/first_use.h"
+#include "register/cuda/kept_memory.h"
 #include "register/cuda/stream.h"
 #include "register/tensors.h"
 
@@ -16,13 +17,28 @@ inline Tensor new_result(const Tensor& like, Sizes sizes, bool* = nullptr) {
 // PyTorch may hand scratch memory on as soon as this returns: to what it queues on the same stream,
 // which comes later.
 template <class Op>
-void run(const Op& op, const Tensor& like) {
-  check_first_use(like);
+void run_on(const Op& op, const Tensor& like, const Stream& stream) {
   const int64_t size = scratch_size(op);
   const Tensor scratch = size > 0 ? new_tensor(like, {size}, ScalarType::Byte) : Tensor();
   void* memory = size > 0 ? scratch.mutable_data_ptr() : nullptr;
-  const char* error = launch(op, memory, Stream(like).handle());
+  const char* error = launch(op, memory, stream.handle());
   EQUIGEO_CHECK(error == nullptr, "CUDA kernel launch failed: ", error);
+}
+
+template <class Op>
+void run(const Op& op, const Tensor& like) {
+  check_first_use(like);
+  const Stream stream(like);
+  if constexpr (kHasTable<Op>) {
+    const TableKey key = key_of(op.table, like.get_device_index());
+    KeptMemory kept(key, kept_size(op), stream.handle());
+    Op with_memory = op;
+    with_memory.table.kept = kept.get();
+    run_on(with_memory, like, stream);
+    kept.keep();
+  } else {
+    run_on(op, like, stream);
+  }
 }
 
 }  // namespace equigeo

@@ -5,6 +5,8 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "simulator/kernel_calls.h"
 #include "simulator/launch.h"
@@ -78,6 +80,37 @@ cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int value) {
       equigeo::simulator::allow_dynamic_shared(reinterpret_cast<const void*>(kernel), value);
   equigeo::simulator::last_error = fits ? equigeo::simulator::last_error : cudaErrorInvalidValue;
   return fits ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+// Memory of the device is that of the host, nothing is left to be waited for, and no graphs are
+// captured.
+inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  *memory = malloc(bytes);
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaFree(void* memory) {
+  free(memory);
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
+  memset(memory, value, bytes);
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
+
+inline cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) {
+  return cudaSuccess;
 }
 
 // Runs the kernel at once: on one stream nobody could tell the difference. Every thread has copies
