@@ -262,6 +262,12 @@ def embeddings() -> Rows:
         yield [x for kind in kinds for x in ends(at("mds", "rows", kind, *path))]
 
 
+def robust_clouds() -> Rows:
+    for run in at("robust_clouds", "runs", ...):
+        if "changes" in run:
+            yield [*(change["mean"] for change in run["changes"].values()), run["frames"]]
+
+
 def clouds(network: str, copy: str) -> list[float]:
     return at(f"modelnet10_{network}", "runs", ..., "accuracy", copy)
 
@@ -372,7 +378,8 @@ TABLES: dict[str, Callable[[], Rows]] = {
     for function in (
         *(speedups, accuracies, products, models, frozen, mace_peers, so2_convolutions),
         *(potentials, potential_peers, fine_tuning),
-        *(shrec11, princeton, parts, large_meshes, digits, embeddings, modelnet10, tours),
+        *(shrec11, princeton, parts, large_meshes, digits, embeddings, robust_clouds),
+        *(modelnet10, tours),
         *(intervals, cuda, rooflines),
     )
 }

@@ -117,6 +117,13 @@ def shape_sentences() -> Iterator[tuple[str, str]]:
     faces = ("1000", "500", "2500")
     a, b, c = at("mesh_resolution_parts", "runs", variant, "accuracy", faces)
     yield BENCHMARKS, f"accuracies are {a:.1%} (1,000 faces), {b:.1%} (500) and {c:.1%} (2,500)"
+    together = at("robust_clouds_one_frame", "runs", {"kind": "skew"}, "noise, half and copies")
+    a, b = (together[0][f"flagged of {which}"] for which in ("turning", "stable"))
+    yield (
+        BENCHMARKS,
+        f"one frame, {a:.0%} of those that turn under noise, halving and copies",
+    )
+    yield BENCHMARKS, f"threshold that {b:.0%} of the stable clouds do not reach"
     (a,) = at("mesh_segmentation", "runs", 0, "parameters")
     yield BENCHMARKS, f"default preset, {a:,} parameters (`mesh_segmentation.json`)"
     a = at("large_mesh", "rows", {"dual": "single"}, "seconds, median")[0]
