@@ -108,7 +108,9 @@ TensorLike: TypeAlias = Tensor | NDArray[Any]
 _LARGEST = np.iinfo(np.int64).max
 
 
-LARGEST_STATE: Final = 1000
+STATE_RANGE: Final = {"charge": (-1000, 1000), "spin": (0, 1000)}
+"""Valid total charges and spin multiplicities; the unknown spin 0 becomes 1."""
+
 USUAL_STATE: Final = {"charge": 0, "spin": 1}
 """Total charge in units of e, and spin multiplicity, of structures without these entries."""
 
@@ -118,15 +120,15 @@ def state_of(info: Mapping[str, Any], name: str) -> int:
     found = [info[key] for key in (name, f"total_{name}") if key in info]  # the latter of MACE
     value = found[0] if found else USUAL_STATE[name]
     try:
-        number, least = float(value), 0 if name == "spin" else -LARGEST_STATE
-        valid = number.is_integer() and least <= number <= LARGEST_STATE
+        number, (least, most) = float(value), STATE_RANGE[name]
+        valid = number.is_integer() and least <= number <= most
     except (TypeError, ValueError):
         number, valid = 0.0, False
     if not valid:
         raise ValueError(f"{name} must be an integer, got {shown(value)}")
     if any(other != value for other in found):
         raise ValueError(f"{name} and total_{name} must be equal, got {shown(found)}")
-    return max(1, int(number)) if name == "spin" else int(number)  # spins of 0 are not known
+    return max(1, int(number)) if name == "spin" else int(number)
 
 
 def as_tensor(

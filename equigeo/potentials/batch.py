@@ -13,7 +13,7 @@ from torch import Tensor
 
 from equigeo._core.brief import brief_repr, shown
 from equigeo._core.checks import (
-    LARGEST_STATE,
+    STATE_RANGE,
     USUAL_STATE,
     as_tensor,
     check_shape,
@@ -246,11 +246,9 @@ def _states(values: Sequence[int] | Tensor | None, name: str, systems: int) -> T
     check_shape(found, name, (systems,))
     if not is_integer(found):
         raise TypeError(f"{name} must be integers, got {found.dtype}")
-    least = 0 if name == "spin" else -LARGEST_STATE
-    if bool(((found < least) | (found > LARGEST_STATE)).any()):
-        raise ValueError(
-            f"{name} must be from {least} to {LARGEST_STATE}, got {shown(found.tolist())}"
-        )
+    least, most = STATE_RANGE[name]
+    if bool(((found < least) | (found > most)).any()):
+        raise ValueError(f"{name} must be from {least} to {most}, got {shown(found.tolist())}")
     return found.long().clamp(min=1) if name == "spin" else found.long()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from equigeo._core.brief import shown
-from equigeo._core.checks import USUAL_STATE
+from equigeo._core.checks import STATE_RANGE, USUAL_STATE
 from equigeo._core.config import Config, within
 
 ProductName = Literal[
@@ -87,8 +87,8 @@ class PotentialConfig(Config):
     radial_hidden: tuple[int, ...] = within(1, 4096, default=(64, 64))
     avg_neighbors: float = within(0.0, 1e6, above=True, default=1.0)
     zbl: bool = False
-    charges: tuple[int, ...] = within(-1000, 1000, default=())
-    spins: tuple[int, ...] = within(1, 1000, default=())
+    charges: tuple[int, ...] = within(*STATE_RANGE["charge"], default=())
+    spins: tuple[int, ...] = within(1, STATE_RANGE["spin"][1], default=())
     outputs: tuple[OutputName, ...] = ()
 
     title: ClassVar[str] = "the configuration of a potential"
