@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import fields
+from enum import Enum
 from typing import Any, TypeVar, cast
 
 import torch
@@ -98,11 +100,43 @@ that.
 """
 
 
-register_structure = _pytree.register_dataclass
-"""Let PyTorch find the tensors in a value: DistributedDataParallel and programs look for them.
+def register_structure(
+    cls: type[Any],  # a dataclass
+    name: str,  # in saved programs
+    constants: Mapping[str, Callable[[Any], Any]],  # fields that are no tensors, with their types
+) -> None:
+    """Let PyTorch find the tensors in a value, as programs and DistributedDataParallel do."""
+    # Programs accept values with the same constants and the same fields that are not None. Files of
+    # tensors may contain such values.
+    # ``torch.export.register_dataclass`` is public, imports the compiler and takes no constants.
+    names = [field.name for field in fields(cls) if field.name not in constants]
 
-``torch.export.register_dataclass`` is public, and imports the compiler. Without it: that.
-"""
+    def flatten(value: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        given = tuple(n for n in names if getattr(value, n) is not None)
+        children = [getattr(value, n) for n in given]
+        return children, (given, *(getattr(value, n) for n in constants))
+
+    def flatten_with_keys(value: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        children, context = flatten(value)
+        return list(zip(map(_pytree.GetAttrKey, context[0]), children, strict=True)), context
+
+    def unflatten(children: Iterable[Any], context: tuple[Any, ...]) -> Any:
+        given, *others = context
+        known = dict(zip((*given, *constants), (*children, *others), strict=True))
+        return cls(**dict.fromkeys(names) | known)
+
+    def dump(context: tuple[Any, ...]) -> list[Any]:
+        return [x.value if isinstance(x, Enum) else x for x in context]
+
+    def undump(context: list[Any]) -> tuple[Any, ...]:
+        types = (tuple, *constants.values())
+        return tuple(make(x) for make, x in zip(types, context, strict=True))
+
+    torch.serialization.add_safe_globals([cls, *constants.values()])
+    _pytree.register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=name, to_dumpable_context=dump,
+        from_dumpable_context=undump, flatten_with_keys_fn=flatten_with_keys,
+    )  # fmt: skip
 
 
 disable_compiler = _disable_dynamo

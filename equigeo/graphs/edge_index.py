@@ -20,7 +20,7 @@ from equigeo._core.checks import (
     check_shape,
     kind_of,
 )
-from equigeo._core.tensors import computes_in_float32, values_readable
+from equigeo._core.tensors import computes_in_float32, register_structure, values_readable
 from equigeo.ops.edges.gather_sum import gather_sum_op, segment_of_rows
 from equigeo.ops.edges.segment_attention import (
     attention_conv_op,
@@ -44,8 +44,6 @@ class EdgeIndex:
     ----------
     edge_index : Tensor, (2, edges), int64
         Row 0 sources, row 1 targets, in the given order.
-    num_sources, num_targets : int
-        Number of nodes on either side.
     order, is_sorted
         Sorted edge ``k`` is the given edge ``order[k]``; whether ``order`` is the identity.
     source, target : Tensor, (edges,), int64
@@ -65,8 +63,6 @@ class EdgeIndex:
     """
 
     edge_index: Tensor
-    num_sources: int
-    num_targets: int
     order: Tensor
     is_sorted: bool
     source: Tensor
@@ -143,8 +139,6 @@ class EdgeIndex:
         back_order = torch.argsort(source, stable=True)
         return cls(
             edge_index=edge_index,
-            num_sources=num_sources,
-            num_targets=num_targets,
             order=order,
             is_sorted=is_sorted,
             source=source.contiguous(),
@@ -185,8 +179,6 @@ class EdgeIndex:
             target = targets.join([part.target for part in parts])
         return cls(
             edge_index=edge_index,
-            num_sources=sources.total,
-            num_targets=targets.total,
             order=order,
             is_sorted=is_sorted,
             source=source,
@@ -202,6 +194,16 @@ class EdgeIndex:
     def num_edges(self) -> int:
         """Number of directed edges."""
         return self.edge_index.shape[1]
+
+    @property
+    def num_sources(self) -> int:
+        """Number of nodes that edges may start from."""
+        return self.back_ptr.shape[0] - 1
+
+    @property
+    def num_targets(self) -> int:
+        """Number of nodes that edges may point to."""
+        return self.ptr.shape[0] - 1
 
     def __repr__(self) -> str:
         return (
@@ -312,6 +314,9 @@ class EdgeIndex:
         check_device(**{name: x}, edge_index=self.source)
 
 
+register_structure(EdgeIndex, "equigeo.graphs.EdgeIndex", {"is_sorted": bool})
+
+
 class Shift:
     """Running offsets of the parts of a union."""
 
@@ -328,10 +333,14 @@ class Shift:
         return torch.cat([parts[0][:1], *shifted])
 
 
-def _offsets(index: Tensor, size: int) -> Tensor:
+def count_indices(index: Tensor, size: int) -> Tensor:
+    """Count each number below ``size`` in a vector of indices, (size,)."""
     # Not bincount: its length depends on values, which export does not support.
-    counts = index.new_zeros(size + 1).index_add(0, index + 1, torch.ones_like(index))
-    return counts.cumsum(0)
+    return index.new_zeros(size).index_add(0, index, torch.ones_like(index))
+
+
+def _offsets(index: Tensor, size: int) -> Tensor:
+    return count_indices(index + 1, size + 1).cumsum(0)
 
 
 def check_offsets(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensor
-from torch.export import Dim, ExportedProgram
+from torch.export import Dim, ExportedProgram, ShapesCollection
 from torch.fx import Node, map_arg
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
@@ -56,18 +56,16 @@ def decompose_ops(program: ExportedProgram) -> ExportedProgram:
                 constants[node] = node.target(*given[0], **given[1])
     module.recompile()
     inputs = {node.name: node.meta["val"] for node in program.graph.find_nodes(op="placeholder")}
-    user_inputs = [inputs[name] for name in program.graph_signature.user_inputs]
-    axes = [
-        {k: Dim.DYNAMIC for k, size in enumerate(x.shape) if not isinstance(size, int)}
-        if isinstance(x, Tensor)
-        else None
-        for x in user_inputs
-    ]
-    args, kwargs = _pytree.tree_unflatten(axes, program.call_spec.in_spec)
     examples: Any = program.example_inputs
+    sizes: Any = ShapesCollection()
+    leaves = _pytree.tree_leaves(examples)
+    for leaf, name in zip(leaves, program.graph_signature.user_inputs, strict=True):
+        if isinstance(leaf, Tensor):
+            axes = enumerate(inputs[name].shape)
+            sizes[leaf] = {k: Dim.DYNAMIC for k, size in axes if not isinstance(size, int)}
     # opt_einsum compares sizes, which would fix them.
     with torch.backends.opt_einsum.flags(enabled=False):
-        return torch.export.export(module, *examples, dynamic_shapes=(*args, *kwargs.values()))
+        return torch.export.export(module, *examples, dynamic_shapes=sizes)
 
 
 def _with_own_names(program: ExportedProgram) -> Any:

@@ -2,6 +2,7 @@
 
 from equigeo._core.deprecation import Renamed, private_names, renamed
 from equigeo.mesh.errors import MeshError
+from equigeo.mesh.export import compile_package, export_program
 from equigeo.mesh.geometry.dual_graph import DualKind
 from equigeo.mesh.geometry.patches import patches
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
@@ -32,6 +33,8 @@ __all__ = [
     "ResidualBlock",
     "SegmenterConfig",
     "TriangleMesh",
+    "compile_package",
+    "export_program",
     "load_mesh",
     "patches",
     "recompute_blocks",

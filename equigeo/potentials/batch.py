@@ -334,7 +334,7 @@ class PotentialOutput:
     __repr__ = brief_repr
 
 
-register_structure(PotentialOutput, serialized_type_name="equigeo.potentials.PotentialOutput")
+register_structure(PotentialOutput, "equigeo.potentials.PotentialOutput", {})
 
 
 def sum_by_system(

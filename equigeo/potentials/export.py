@@ -6,7 +6,6 @@ import copy
 import os
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch.export import Dim, ExportedProgram
 from torch.nn.functional import pad
 
 from equigeo._core.tensors import check_in_program, record_program
-from equigeo.ops import kernels_info
+from equigeo.ops.runtime.package import write_package
 from equigeo.potentials.batch import AtomicBatch
 from equigeo.potentials.frozen import frozen
 from equigeo.potentials.potential import SHORTEST_EDGE, MessagePassingPotential
@@ -99,32 +98,15 @@ def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]
     >>> compile_package(model, "water.pt2")  # doctest: +SKIP
     PosixPath('water.pt2')
     """
-    dtype, target = check_exportable(model), Path(path)
-    if target.suffix != ".pt2":
-        raise ValueError(f"path must end in .pt2, got {str(target)!r}")
-    if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(f"the folder of {str(target)!r} must exist")
-    device = model.embedding.weight.device.type
-    if kernels_info().get(device) is None:
-        raise RuntimeError(f"a package needs the compiled kernels for {device}, which are missing")
-    config = model.config
+    dtype, config = check_exportable(model), model.config
     metadata = {
         "cutoff": repr(config.cutoff),
         "species": " ".join(map(str, config.species)),
         "layers": str(config.layers),
         "dtype": str(dtype).removeprefix("torch."),
     }
-    # Threads are counted where the package runs, not where it was made.
-    settings = {"aot_inductor.metadata": metadata, "cpp.dynamic_threads": True}
-    program = export_program(model)
-    with TemporaryDirectory(dir=target.absolute().parent, prefix=".compile-") as folder:
-        made = torch._inductor.aoti_compile_and_package(
-            program,
-            package_path=str(Path(folder) / target.name),
-            inductor_configs=settings,
-        )
-        os.replace(made, target.resolve())  # a link stays a link
-    return target
+    device = model.embedding.weight.device
+    return write_package(path, lambda: export_program(model), device, metadata)
 
 
 def check_exportable(model: MessagePassingPotential) -> torch.dtype:

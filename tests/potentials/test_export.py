@@ -16,6 +16,7 @@ from torch.testing import assert_close
 
 from equigeo.nn import radial_table
 from equigeo.ops import kernels_info
+from equigeo.ops.runtime import package as packages
 from equigeo.potentials import compile_package, export_program
 from equigeo.potentials.frozen import frozen
 from equigeo.testing import tolerance
@@ -183,7 +184,7 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(tmp_path, monkeyp
     refused(r"must end in \.pt2, got 'potential\.so'", compile_package, potential(), "potential.so")
     expected = r"the folder of .* must exist"
     refused(expected, compile_package, potential(), nowhere, error=FileNotFoundError)
-    monkeypatch.setattr(module, "kernels_info", lambda: {"cpu": None})
+    monkeypatch.setattr(packages, "loaded_library", lambda device: None)
     expected = "needs the compiled kernels for cpu"
     refused(expected, compile_package, potential(), package, error=RuntimeError)
     assert not [*tmp_path.iterdir()]
@@ -307,13 +308,13 @@ def test_a_link_is_followed_and_other_devices_are_refused(monkeypatch, tmp_path)
 
     monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", compile_nothing)
     monkeypatch.setattr(module, "export_program", lambda model: None)
-    monkeypatch.setattr(module, "kernels_info", lambda: {"cpu": "there"})
+    monkeypatch.setattr(packages, "loaded_library", lambda device: "there")
     kept, link = tmp_path / "kept.pt2", tmp_path / "link.pt2"
     kept.write_text("old")
     link.symlink_to(kept)
     assert compile_package(potential(), link) == link
     assert (link.is_symlink(), kept.read_text()) == (True, "new")
-    monkeypatch.setattr(module, "kernels_info", dict)
+    monkeypatch.setattr(packages, "loaded_library", lambda device: None)
     expected = "needs the compiled kernels for cpu, which are missing"
     refused(expected, compile_package, potential(), link, error=RuntimeError)
 

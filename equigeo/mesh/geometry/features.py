@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -357,7 +358,8 @@ def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
     return torch.from_numpy(average @ values.numpy(force=True)).to(values.device)
 
 
-class AreaShares(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class AreaShares:
     """Area of each node over the area of its mesh."""
 
     primal: Tensor  # (primal nodes,) float64: sums to 1 per mesh

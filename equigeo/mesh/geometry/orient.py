@@ -217,7 +217,6 @@ class Surface:
     faces: Tensor  # (faces, 3)
     pairs: Tensor  # (pairs, 2) twin half-edges, lower face first, sorted by faces
     pair_to_edge: Tensor  # (pairs,): two faces with two shared edges have one adjacency
-    num_edges: int  # number of adjacent pairs of faces
     vertex_batch: Tensor  # (vertices,)
     face_batch: Tensor  # (faces,)
     num_meshes: int = 1
@@ -250,7 +249,6 @@ class Surface:
             faces=mesh.faces,
             pairs=pairs,
             pair_to_edge=pair_to_edge,
-            num_edges=int(pair_to_edge[-1]) + 1 if len(pairs) else 0,
             vertex_batch=mesh.faces.new_zeros(mesh.num_vertices),
             face_batch=mesh.faces.new_zeros(mesh.num_faces),
             inputs=torch.stack([mesh.inputs[x] for x in inputs], dim=1) if inputs else None,
@@ -269,12 +267,16 @@ class Surface:
             faces=vertices.join([part.faces for part in parts]),
             pairs=half_edges.join([part.pairs for part in parts]),
             pair_to_edge=edges.join([part.pair_to_edge for part in parts]),
-            num_edges=edges.total,
             vertex_batch=meshes.join([part.vertex_batch for part in parts]),
             face_batch=meshes.join([part.face_batch for part in parts]),
             num_meshes=meshes.total,
             inputs=torch.cat(inputs) if inputs else None,
         )
+
+    @property
+    def num_edges(self) -> int:
+        """Number of adjacent pairs of faces."""
+        return int(self.pair_to_edge[-1]) + 1 if len(self.pair_to_edge) else 0
 
     def edges(self) -> Tensor:
         """Return sorted adjacent pairs of faces (num_edges, 2), lower face first."""
@@ -287,10 +289,11 @@ class Surface:
         x: Tensor,  # (pairs, channels)
     ) -> Tensor:
         """Average rows of twin pairs over the edges that two faces share, (num_edges, channels)."""
-        if self.num_edges == len(self.pairs):
+        size = self.num_edges
+        if size == len(self.pairs):
             return x
-        total = x.new_zeros(self.num_edges, x.shape[1]).index_add(0, self.pair_to_edge, x)
-        return total / torch.bincount(self.pair_to_edge, minlength=self.num_edges)[:, None]
+        total = x.new_zeros(size, x.shape[1]).index_add(0, self.pair_to_edge, x)
+        return total / torch.bincount(self.pair_to_edge, minlength=size)[:, None]
 
     def jitter(
         self,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.checks import as_indices, as_tensor, check_shape, kind_of
+from equigeo._core.tensors import register_structure
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.edge_index import Shift
 from equigeo.mesh.geometry.dual_graph import DualKind, dual_edges, edge_to_dual, primal_edges
@@ -220,17 +221,17 @@ class PrimalDualGraph:
     @property
     def num_primal(self) -> int:
         """Number of primal nodes."""
-        return len(self.primal_batch)
+        return self.primal_batch.shape[0]
 
     @property
     def num_dual(self) -> int:
         """Number of dual nodes."""
-        return len(self.dual_batch)
+        return self.dual_batch.shape[0]
 
     def with_features(self, x_primal: Tensor, x_dual: Tensor) -> PrimalDualGraph:
         """Replace the node features; raise ``ValueError`` if their numbers of rows do not fit."""
         x_primal, x_dual = as_tensor(x_primal, "x_primal"), as_tensor(x_dual, "x_dual")
-        rows = [len(x) if x.ndim else None for x in (x_primal, x_dual)]
+        rows = [x.shape[0] if x.ndim else None for x in (x_primal, x_dual)]
         if rows != [self.num_primal, self.num_dual]:
             raise ValueError(
                 f"features must have {self.num_primal} and {self.num_dual} rows, "
@@ -283,6 +284,15 @@ class PrimalDualGraph:
         shares = AreaShares.measure(self.surface, self.undirected, self.dual)
         graph = replace(self, shares=shares)
         return graph.with_features(x_primal.to(dtype), x_dual.to(dtype))
+
+
+register_structure(Surface, "equigeo.mesh.Surface", {"num_meshes": int})
+register_structure(AreaShares, "equigeo.mesh.AreaShares", {})
+register_structure(
+    PrimalDualGraph,
+    "equigeo.mesh.PrimalDualGraph",
+    {"dual": DualKind, "num_graphs": int, "features": str, "sizes": tuple, "inputs": tuple},
+)
 
 
 def check_graph(graph: object) -> None:

@@ -41,12 +41,11 @@ def contract(
     )
     dual_to_new = _dual_to_new(graph.dual, to_new, flipped)
     known = graph.shares
+    shares = (None, None) if known is None else (known.primal, known.dual)
     x_primal, primal = _aggregate(
-        graph.x_primal, known and known.primal, cluster, pooled.num_primal, aggregation
+        graph.x_primal, shares[0], cluster, pooled.num_primal, aggregation
     )
-    x_dual, dual = _aggregate(
-        graph.x_dual, known and known.dual, dual_to_new, pooled.num_dual, aggregation
-    )
+    x_dual, dual = _aggregate(graph.x_dual, shares[1], dual_to_new, pooled.num_dual, aggregation)
     if primal is not None and dual is not None:
         pooled = replace(pooled, shares=AreaShares(primal, dual))
     return pooled.with_features(x_primal, x_dual), cluster, dual_to_new

@@ -186,7 +186,7 @@ class PrimalDualConv(SavedOptions):
 def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
     """Return sum and absolute difference of both faces, (dual nodes, 2 channels)."""
     ends = graph.undirected.reshape(-1)
-    each = torch.arange(len(ends) + 1, device=ends.device)
+    each = torch.arange(ends.shape[0] + 1, device=ends.device)
     edges = graph.primal
     # A gather whose gradient is the sum over the edges that arrive at a face, in their fixed
     # order: an index_select would add up its gradient with atomics on a GPU.

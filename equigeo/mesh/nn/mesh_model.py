@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from equigeo._core.checks import check_shape
 from equigeo._core.config import Config, Range, check_config, override
+from equigeo._core.tensors import check_in_program
+from equigeo.graphs.edge_index import count_indices
 from equigeo.mesh.geometry.dual_graph import DualKind
 from equigeo.mesh.geometry.features import FeatureSet, SizeName, feature_channels
 from equigeo.mesh.geometry.orient import Surface
@@ -219,6 +221,9 @@ class MeshModel(SavedConfig):
             raise ValueError(
                 f"graph must be on {device} as the model is, got {graph.x_primal.device}: graph.to"
             )
+        if torch.compiler.is_exporting():  # packages do not compare constants
+            known = (graph.primal_batch < graph.num_graphs).all()
+            check_in_program(known, f"graph must be of {graph.num_graphs} meshes, got more")
         # Norms over the faces of a batch would mix the sizes of its meshes: only heads read sizes.
         number = len(self.config.sizes)
         widths = [graph.x_primal.shape[1] - number, number]
@@ -262,7 +267,7 @@ def received_attention(
     check_shape(attention, "attention", (graph.primal.num_edges, "heads"))
     source, target = graph.primal.edge_index
     zero = attention.new_zeros(graph.num_primal)
-    number = torch.bincount(target, minlength=graph.num_primal).to(attention.dtype)
+    number = count_indices(target, graph.num_primal).to(attention.dtype)
     # r_j = sum_i alpha_{i<-j} / sum_i 1 / d_i, with d_i neighbors of i; 1 without neighbors.
     received = zero.index_add(0, source, attention.mean(dim=1))
     even = zero.index_add(0, source, number.reciprocal()[target])
@@ -285,11 +290,12 @@ def face_to_element_means(
     elif surface is None:
         raise ValueError(f"a graph of adjacencies alone has no {elements} for outputs")
     elif elements == "vertices":  # those without faces get zero
-        group, size = surface.faces.reshape(-1), len(surface.vertices)
-        face = torch.arange(len(group), device=group.device) // 3
+        group, size = surface.faces.reshape(-1), surface.vertices.shape[0]
+        face = torch.arange(group.shape[0], device=group.device) // 3
     else:  # a boundary edge has its face twice, which does not change the mean
         face = edge_faces(surface).reshape(-1)
-        group, size = torch.arange(len(face), device=face.device) // 2, len(face) // 2
+        size = face.shape[0] // 2
+        group = torch.arange(face.shape[0], device=face.device) // 2
     weight = None
     if area_weighted:
         if graph.shares is None:
@@ -306,13 +312,13 @@ def adjacency_means(graph: PrimalDualGraph) -> Tensor:
     total = x.new_zeros(graph.num_primal, x.shape[1])
     for end in graph.undirected.unbind(1):  # not at once, which would copy the features
         total = total.index_add(0, end, x)
-    number = torch.bincount(graph.undirected.reshape(-1), minlength=graph.num_primal)
+    number = count_indices(graph.undirected.reshape(-1), graph.num_primal)
     return total / number.clamp_min(1)[:, None].to(x.dtype)
 
 
 def edge_faces(surface: Surface) -> Tensor:
     """Return the two faces of each edge (edges, 2), the same face twice at a boundary."""
-    half_edge = torch.arange(3 * len(surface.faces), device=surface.faces.device)
+    half_edge = torch.arange(3 * surface.faces.shape[0], device=surface.faces.device)
     twin = half_edge.clone()
     twin[surface.pairs[:, 0]] = surface.pairs[:, 1]
     # The other side of a pair is no edge of its own.

@@ -88,6 +88,11 @@ class EdgePool(nn.Module):
         log for :func:`equigeo.mesh.unpool`.
         """
         check_graph(graph)
+        if torch.compiler.is_exporting():
+            raise NotImplementedError(
+                "EdgePool cannot be exported, as the merged adjacencies depend on values: train a "
+                "model without pooling, with keep=(None, ...)"
+            )
         attention = as_tensor(attention, "attention")
         check_shape(attention, "attention", (graph.primal.num_edges, "heads"))
         if attention.is_complex():

@@ -7,6 +7,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from equigeo._core.tensors import recording
+from equigeo.graphs.edge_index import count_indices
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 Streams = Literal["dual", "primal", "both"]
@@ -46,7 +48,9 @@ class Readout(nn.Module):
         shares = graph.shares
         if self.area_weighted and shares is None:
             raise ValueError("a graph of adjacencies alone has no areas to weigh its features by")
-        primal, dual = shares if self.area_weighted and shares is not None else (None, None)
+        primal = dual = None
+        if self.area_weighted and shares is not None:
+            primal, dual = shares.primal, shares.dual
         nodes = []
         if self.streams != "dual":
             nodes.append((graph.x_primal, graph.primal_batch, primal))
@@ -72,19 +76,26 @@ def group_mean(
 ) -> Tensor:
     """Average rows per group, optionally weighted, (size, channels); zero for an empty group."""
     # A group without rows has total zero, over one.
-    number = torch.bincount(batch, minlength=size).clamp_min(1)
+    number = _totals(torch.ones_like(batch), batch, size).clamp_min(1)
     if weight is None:
-        total = x.new_zeros(size, x.shape[1]).index_add(0, batch, x)
-        return total / number[:, None].to(x.dtype)
+        return _totals(x, batch, size) / number[:, None].to(x.dtype)
     share = _shares(batch, number, size, weight)
-    if size == 1:  # a large mesh: unlike a sum of weighed rows, this keeps nothing but x
+    # A large mesh: unlike a sum of weighed rows, this keeps nothing but x.
+    if isinstance(size, int) and size == 1:  # in programs, the number of edges is none
         return share[None].to(x.dtype) @ x
     weighed = x * share[:, None].to(x.dtype)
     return x.new_zeros(size, x.shape[1]).index_add(0, batch, weighed)
 
 
+def _totals(x: Tensor, batch: Tensor, size: int) -> Tensor:
+    """Sum rows per group, (size, ...)."""
+    if recording() and isinstance(size, int) and size == 1:  # inductor cannot add rows to one row
+        return x.sum(dim=0, keepdim=True)
+    return x.new_zeros(size, *x.shape[1:]).index_add(0, batch, x)
+
+
 def _shares(batch: Tensor, number: Tensor, size: int, weight: Tensor) -> Tensor:
-    whole = weight.new_zeros(size).index_add(0, batch, weight)
+    whole = _totals(weight, batch, size)
     known = whole > 0  # nodes without area among themselves count alike
     return torch.where(known[batch], weight, 1.0) / torch.where(known, whole, number)[batch]
 
@@ -95,8 +106,8 @@ class _Groups:
     def __init__(self, batch: Tensor, size: int) -> None:
         self.batch, self.size = batch, size
         # A single mesh needs no synchronization with the device.
-        self.number = torch.bincount(batch, minlength=size) if size > 1 else None
-        self.counts = [len(batch)] if self.number is None else self.number.tolist()
+        self.number = count_indices(batch, size) if size > 1 else None
+        self.counts = [batch.shape[0]] if self.number is None else self.number.tolist()
         # Equal counts allow a reshape to three axes and one matrix product for the mean.
         self.are_even = min(self.counts, default=0) == max(self.counts, default=0) > 0
 
@@ -111,7 +122,7 @@ class _Groups:
 
     def largest(self, x: Tensor) -> Tensor:
         """Return the maximum of each column per mesh, (size, channels); zero without rows."""
-        if not len(x):
+        if not x.shape[0]:
             return x.new_zeros(self.size, x.shape[1])
         with torch.no_grad():
             # The gradient goes to the first row with the maximum.
@@ -148,6 +159,8 @@ class _Groups:
 def _first_largest(x: Tensor) -> Tensor:
     """Return the first index of the maximum along axis 1, (groups, channels)."""
     rows = x.shape[1]
+    if recording():  # a program is for any number of rows
+        return x.max(dim=1).indices
     # PyTorch computes `amax` 40x faster than the maximum with its index for many rows, so the first
     # block with the maximum is located before the row inside it.
     block = _BLOCK if rows > 2 * _BLOCK * _BLOCK else _SMALL_BLOCK

@@ -155,11 +155,11 @@ class _Both(nn.Module):
     def _one(self, norm: nn.Module, x: Tensor, added: Tensor | None) -> Tensor:
         # A single triangle has no dual node, and batch statistics need two values.
         least = 2 if isinstance(norm, nn.BatchNorm1d) and norm.training else 1
-        if isinstance(norm, RectifiedBatchNorm) and len(x) >= least:
+        if isinstance(norm, RectifiedBatchNorm) and x.shape[0] >= least:
             y: Tensor = norm(x, added)
             return y
         x = x.relu() if added is None else (x + added).relu_()
-        y = norm(x) if len(x) >= least else x
+        y = norm(x) if x.shape[0] >= least else x
         # In place if a norm was applied; otherwise x is rectified already.
         return y.relu_() if self.rectify and y is not x else y
 

@@ -61,8 +61,8 @@ def gather_sum_reference(
     x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
 ) -> Tensor:
     """Reference implementation of :func:`gather_sum`, differentiable by PyTorch alone."""
-    segments = len(ptr) - 1
-    segment = segment_of_rows(ptr[1:], len(index))
+    segments = ptr.shape[0] - 1
+    segment = segment_of_rows(ptr[1:], index.shape[0])
     return x.new_zeros(segments, x.shape[1]).index_add(0, segment, x[index])
 
 

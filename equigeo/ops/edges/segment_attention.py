@@ -102,7 +102,7 @@ def segment_attention_reference(
     back_ptr: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Reference implementation of :func:`segment_attention`, differentiable by PyTorch alone."""
-    targets, heads = len(ptr) - 1, logits.shape[1]
+    targets, heads = ptr.shape[0] - 1, logits.shape[1]
     row = target[:, None].expand(-1, heads)
     largest = logits.detach().new_zeros(targets, heads)
     largest = largest.scatter_reduce(0, row, logits.detach(), "amax", include_self=False)
@@ -161,7 +161,7 @@ def segment_attention_backward_reference(
     slope = (arriving * values[source]).sum(-1)
     if grad_attention is not None:
         slope = slope + grad_attention
-    mean = slope.new_zeros(len(ptr) - 1, slope.shape[1]).index_add(0, target, attention * slope)
+    mean = slope.new_zeros(ptr.shape[0] - 1, slope.shape[1]).index_add(0, target, attention * slope)
     grad_logits = attention * (slope - mean[target])
     grad_values = torch.zeros_like(values, memory_format=torch.contiguous_format)
     grad_values = grad_values.index_add(0, source, attention[:, :, None] * arriving)
@@ -171,7 +171,7 @@ def segment_attention_backward_reference(
 def _segment_sum(x: Tensor, order: Tensor, ptr: Tensor, segment: Tensor, each: Tensor) -> Tensor:
     """Sum edge rows into segments in a fixed order, so that results do not depend on threads."""
     flat: Tensor = gather_sum_op(x.flatten(1), order, ptr, segment, each)
-    return flat.view(len(ptr) - 1, *x.shape[1:])
+    return flat.view(ptr.shape[0] - 1, *x.shape[1:])
 
 
 def _double_backward(
@@ -186,7 +186,7 @@ def _double_backward(
 ) -> Gradients:
     """Second order, in ops that are themselves differentiable."""
     source, target, ptr = graph["source"], graph["target"], graph["ptr"]
-    each = torch.arange(len(source) + 1, device=source.device)
+    each = torch.arange(source.shape[0] + 1, device=source.device)
     by_target = ptr, target, each
     by_source = graph["back_ptr"], source, each
     order = each[:-1]

@@ -249,9 +249,8 @@ def _batch(tensors: dict[str, Tensor], like: AtomicBatch) -> LabelledBatch:
     """Build a batch from such tensors and the other fields of an existing one."""
     atomic: dict[str, Any] = {name: tensors.get(name) for name in _ATOMIC}
     atoms = AtomicBatch(**atomic, cutoff=like.cutoff)
-    number = atoms.numbers.shape[0]
     atoms.__dict__["edges"] = EdgeIndex(
-        atoms.edge_index, number, number, is_sorted=like.edges.is_sorted,
+        atoms.edge_index, is_sorted=like.edges.is_sorted,
         **{name: tensors[f"edges.{name}"] for name in _ORDERS},
     )  # fmt: skip
     samples = AtomicSamples(atoms, *(tensors[name] for name in _LABELS))

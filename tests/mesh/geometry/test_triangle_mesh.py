@@ -172,7 +172,7 @@ def test_faces_share_the_area_by_their_own(shape):
 @pytest.mark.parametrize("kind", list(DualKind))
 def test_pairs_share_the_area_of_a_closed_mesh(kind):
     shape = shapes.lumpy(shapes.icosphere(1), seed=3)
-    primal, dual = _shares(shape, kind)
+    primal, dual = vars(_shares(shape, kind)).values()
     assert_close(dual.sum(), 1.0, terms=240)
     single = _shares(shape).dual
     pairs = dual.reshape(-1, kind.nodes_per_edge)
@@ -191,14 +191,14 @@ def test_a_batch_shares_area_as_its_meshes_do_and_without_area_evenly():
     )
     assert AreaShares.batch([_shares(shapes.bowl()), alone.shares]) is None
     flat = shapes.mesh(torch.ones(4, 3), [(0, 1, 2), (0, 2, 3)])
-    primal, dual = _shares(flat)
+    primal, dual = vars(_shares(flat)).values()
     assert primal.tolist() == [0.5, 0.5]
     assert dual.tolist() == [1.0]
 
 
 def test_shares_are_invariant():
     def shares(shape):
-        return tuple(share[:, None] for share in _shares(shape))
+        return tuple(share[:, None] for share in vars(_shares(shape)).values())
 
     rep_out, inputs = [Trivial(Affine(O(3)), 1)] * 2, [shapes.bowl()]
     assert_equivariant(shares, rep_out=rep_out, inputs=inputs, condition=1e3)
