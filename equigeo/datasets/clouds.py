@@ -22,13 +22,13 @@ from equigeo.datasets.cache import (
     check_unpacked_size,
     read_arrays,
 )
-from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
 from equigeo.datasets.class_folders import PARTS as FOLDER_PARTS
+from equigeo.datasets.class_folders import ClassFolders
 from equigeo.datasets.meshes import check_labels
 from equigeo.datasets.registry.modelnet10 import LARGEST, PARTS, surface_samples
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import FileMesh
-from equigeo.mesh.io.read_mesh_file import read_mesh_file
+from equigeo.mesh.io.read_mesh_file import MESH_SUFFIXES, read_mesh_file
 
 _KINDS = {"points": "int16", "label": "uint8", "classes": "text"}
 Points = NDArray[np.float64]
@@ -138,9 +138,8 @@ def read_cloud(path: Path, number: int) -> Points:
     ----------
     path : Path
         ``.npy`` array (points, 3 or more); ``.npz`` with such an array, named ``points`` or the
-        only one; ``.xyz`` text with one point per line, separated by spaces or commas; or a mesh
-        file (``.off``, ``.obj``, ``.ply``, ``.stl``, ``.glb``). Columns after the third are
-        ignored.
+        only one; ``.xyz`` text with one point per line, separated by spaces or commas; or a file
+        of `equigeo.mesh.load_mesh`. Columns after the third are ignored.
     number : int
         Points to sample on a mesh with faces, by weighted sample elimination (blue noise). Samples
         depend only on the content of the file and are cached. Meshes without faces give their
@@ -161,7 +160,7 @@ def read_cloud(path: Path, number: int) -> Points:
     >>> read_cloud(Path("scan.las"), 100)
     Traceback (most recent call last):
         ...
-    ValueError: has the extension '.las'; expected .glb, .npy, .npz, .obj, .off, .ply, .stl, .xyz
+    ValueError: has the extension '.las'; expected .3mf, .glb, .gltf, .npy, ...
     """
     suffix = path.suffix.lower()
     if suffix not in CLOUD_SUFFIXES:
@@ -185,7 +184,10 @@ def _of_mesh(path: Path, number: int) -> Points:
     vertices = _checked(np.asarray(mesh.vertices, dtype=np.float64))
     if not len(mesh.sizes):
         return vertices
-    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    data = path.read_bytes()
+    if path.suffix.lower() == ".gltf":  # the numbers may be in another file
+        data = vertices.tobytes() + mesh.corners.tobytes()
+    content = hashlib.sha256(data).hexdigest()
     return cached_arrays(
         f"surface_2_{content[:32]}_{number}.npz",  # 1: concave polygons folded over
         None,

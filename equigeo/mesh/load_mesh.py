@@ -36,7 +36,7 @@ def load_mesh(
     min_component: float = 0.0,
     inputs: Sequence[str] = (),
 ) -> tuple[TriangleMesh, LoadReport]:
-    r"""Load an OBJ, OFF, PLY, STL or GLB file and repair defects that break mesh networks.
+    r"""Load a mesh file and repair defects that break mesh networks.
 
     Polygons are cut into triangles, vertices at equal positions merged, and degenerate and
     duplicate faces dropped; the rest keep the order of the file. Where more than two faces meet at
@@ -49,8 +49,9 @@ def load_mesh(
     Parameters
     ----------
     path : str or PathLike
-        The extension determines the format. At most 2 GiB are read. The meshes of a GLB scene are
-        transformed and joined.
+        The extension determines the format: OBJ, OFF, PLY, STL, GLB, glTF with the files beside it,
+        or 3MF, if lxml and networkx are installed. At most 2 GiB are read. The meshes of a scene
+        are transformed and joined.
     strict : bool
         Whether to raise ``MeshError`` at the first defect, so that the mesh is the file as written;
         files that cannot be used always raise it.

@@ -2,15 +2,18 @@ import contextlib
 import os
 import time
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import trimesh
 
 from bench.robustness_corpus import load_corpus, summarize
 from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
 from equigeo.mesh.io import file_mesh as limits
+from equigeo.mesh.io import read_mesh_file as reader
 from tests.mesh import shapes
 from tests.mesh.io import files
 from tests.shared_data import on_data
@@ -339,3 +342,16 @@ def test_properties_become_inputs_of_faces(tmp_path: Path) -> None:
             attributed(turned, values, ("load", "nx", "ny", "nz")),
             inputs=["load"],
         )
+
+
+def test_3mf_is_read_by_trimesh_or_names_what_it_needs(tmp_path, monkeypatch):
+    path, box = tmp_path / "box.3mf", trimesh.creation.box((1, 2, 3))
+    if find_spec("lxml"):
+        path.write_bytes(box.export(file_type="3mf"))
+        mesh, report = load_mesh(path)
+        assert (mesh.num_faces, report.topology.closed) == (12, True)
+        path.write_bytes(b"PK\x03\x04")
+        refused("is no 3MF file with triangles", load_mesh, path, error=MeshError)
+    path.write_bytes(b"PK\x03\x04")
+    monkeypatch.setattr(reader, "find_spec", lambda name: None)
+    refused("pip install lxml networkx", load_mesh, path, error=MeshError)

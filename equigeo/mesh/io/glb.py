@@ -1,12 +1,16 @@
-"""Reader for GLB, the binary form of glTF 2.0."""
+"""Reader for glTF 2.0, and for GLB, its binary form."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +18,7 @@ from numpy.typing import NDArray
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import coincident_points
 from equigeo.mesh.io.file_mesh import (
+    MAX_FILE_BYTES,
     MAX_GLB_JSON,
     MAX_NODES,
     MAX_SCENE,
@@ -45,9 +50,20 @@ _HARMLESS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "MSFT_texture_", 
              "EXT_lights_", "KHR_xmp")  # fmt: skip
 
 
-def read_glb(data: bytes) -> FileMesh:
+def read_glb(
+    data: bytes,
+    folder: Path | None = None,  # of other files
+) -> FileMesh:
     """Read all triangles of the scene of a GLB file, each mesh transformed by its nodes."""
-    file = _File.of(data)
+    return _read(_File.of(*_description(data), folder))
+
+
+def read_gltf(data: bytes, folder: Path | None = None) -> FileMesh:
+    """Read a glTF file with its buffers as :func:`read_glb` does."""
+    return _read(_File.of(data, b"", folder))
+
+
+def _read(file: _File) -> FileMesh:
     points, corners, shift = [np.zeros((0, 3))], [np.zeros(0, np.int64)], 0
     parts = []
     for primitive, transform in file.parts():
@@ -95,19 +111,12 @@ class _File:
 
     scene: dict[str, Any]
     binary: bytes
+    folder: Path | None = None  # of other files
+    read_buffers: dict[int, bytes] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)  # on attributes that are not read
 
     @classmethod
-    def of(cls, data: bytes) -> _File:
-        if len(data) < 20 or data[:4] != b"glTF":
-            raise MeshError("is not a GLB file: no 'glTF' at its start; check the extension")
-        version, length = struct.unpack_from("<II", data, 4)
-        if version != 2:
-            raise MeshError(f"is glTF of version {version}; export it as version 2")
-        if length > len(data):
-            raise MeshError(f"announces {length} bytes but has {len(data)}: it is truncated")
-        chunks = dict(_chunks(data[:length]))
-        text = chunks.get(_JSON, b"")
+    def of(cls, text: bytes, binary: bytes, folder: Path | None) -> _File:
         if len(text) > MAX_GLB_JSON:
             raise MeshError(f"describes itself in {len(text)} bytes, more than {MAX_GLB_JSON}")
         try:
@@ -124,7 +133,7 @@ class _File:
                     f"requires the extension {name[:80]!r}, which is not supported; export it "
                     "without this extension"
                 )
-        return cls(scene, chunks.get(_BINARY, b""))
+        return cls(scene, binary, folder)
 
     def entry(self, kind: str, number: object) -> dict[str, Any]:
         """Return one object of a list in the description."""
@@ -308,22 +317,49 @@ class _File:
         buffer = _whole(view, "buffer", 0)
         if buffer != 0 and (compressed := [k for k in _object(view, "extensions") if "comp" in k]):
             raise MeshError(f"is compressed ({compressed[0][:80]}); export it without compression")
-        if buffer != 0 or "uri" in self.entry("buffers", buffer):
-            raise MeshError("keeps its numbers in another file; export it as one GLB file")
+        binary = self._buffer(buffer)
         begin, start = _whole(view, "byteOffset", 0), _whole(accessor, "byteOffset", 0)
         item = width * dtype.itemsize
         stride, length = _whole(view, "byteStride", item), _whole(view, "byteLength")
         fits = start + max(count - 1, 0) * stride + item <= length
-        if count and (stride < item or not fits or begin + length > len(self.binary)):
+        if count and (stride < item or not fits or begin + length > len(binary)):
             raise MeshError(
-                f"announces {count} numbers but has only {len(self.binary)} bytes of them: it is "
+                f"announces {count} numbers but has only {len(binary)} bytes of them: it is "
                 "truncated or damaged; export the mesh again"
             )
         if not count:
             return np.zeros((0, width), dtype)
         strides = (stride, dtype.itemsize)
-        found = np.ndarray((count, width), dtype, self.binary, begin + start, strides)
+        found = np.ndarray((count, width), dtype, binary, begin + start, strides)
         return _denormalized(found) if accessor.get("normalized") is True else found
+
+    def _buffer(self, number: int) -> bytes:
+        """Return the content of a buffer: of the file itself, of text in it, or of another file."""
+        uri = self.entry("buffers", number).get("uri")
+        if uri is None and number == 0:
+            return self.binary
+        if number not in self.read_buffers:
+            self.read_buffers[number] = self._other(uri)
+        return self.read_buffers[number]
+
+    def _other(self, uri: object) -> bytes:
+        kind, is_text, text = str(uri).partition(";base64,")
+        if is_text and kind.startswith("data:"):
+            try:
+                return base64.b64decode(text, validate=True)
+            except binascii.Error:
+                raise MeshError("has a buffer that is no base64; export it again") from None
+        name = unquote(str(uri))
+        path = (self.folder or Path()) / name
+        # No address, and no path that leaves the folder.
+        leaves = ":" in name or "\0" in name or ".." in path.parts or Path(name).is_absolute()
+        if self.folder is None or not isinstance(uri, str) or leaves:
+            raise MeshError(f"keeps numbers in {_short(uri)}, which is no file beside it")
+        if not path.is_file():
+            raise MeshError(f"keeps numbers in {_short(name)}, which is missing beside it")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise MeshError(f"keeps numbers in {_short(name)}, of more than {MAX_FILE_BYTES} bytes")
+        return path.read_bytes()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -362,6 +398,19 @@ class _File:
                 scaled = scaled.astype(np.float64)
             found[name] = _turned(scaled, transform) if name == "normal" else scaled
         return found
+
+
+def _description(data: bytes) -> tuple[bytes, bytes]:
+    """Return the JSON description and the binary chunk of a GLB file."""
+    if len(data) < 20 or data[:4] != b"glTF":
+        raise MeshError("is not a GLB file: no 'glTF' at its start; check the extension")
+    version, length = struct.unpack_from("<II", data, 4)
+    if version != 2:
+        raise MeshError(f"is glTF of version {version}; export it as version 2")
+    if length > len(data):
+        raise MeshError(f"announces {length} bytes but has {len(data)}: it is truncated")
+    chunks = dict(_chunks(data[:length]))
+    return chunks.get(_JSON, b""), chunks.get(_BINARY, b"")
 
 
 def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:

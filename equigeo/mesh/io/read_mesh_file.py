@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import trimesh
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.io.file_mesh import MAX_FILE_BYTES, FileMesh
-from equigeo.mesh.io.glb import read_glb
+from equigeo.mesh.io.glb import read_glb, read_gltf
 from equigeo.mesh.io.obj import read_obj
 from equigeo.mesh.io.off import read_off
 from equigeo.mesh.io.ply import read_ply
 from equigeo.mesh.io.stl import is_binary_stl, read_stl
 
-_READERS = {
-    ".glb": read_glb,
+_READERS: dict[str, Callable[[bytes], FileMesh]] = {
     ".obj": read_obj,
     ".off": read_off,
     ".ply": read_ply,
     ".stl": read_stl,
 }
+_SCENES = {".glb": read_glb, ".gltf": read_gltf}  # which also take the folder
+_BY_TRIMESH = ".3mf"
+MESH_SUFFIXES = tuple(sorted([*_READERS, *_SCENES, _BY_TRIMESH]))
 _STARTS = {  # of the content by format; those of binary STL are arbitrary
+    ".3mf": rb"PK\x03\x04",
     ".glb": rb"glTF",
     ".obj": rb"(?:\s*#[^\n]*\n|\s*(?:mtllib|[go])\b[^\n]*\n)*\s*v[ \t]+[-+.\d]",
     ".off": rb"\s*(?:ST)?C?N?4?OFF(?![A-Za-z])",
@@ -35,16 +44,19 @@ _SAMPLE = 1000  # edges that are compared with these steps
 
 
 def read_mesh_file(path: Path) -> FileMesh:
-    """Read an OBJ, OFF, PLY, STL or GLB file by its extension, without repairs."""
+    """Read a mesh file by its extension, without repairs."""
     suffix = path.suffix.lower()
-    if suffix not in _READERS:
-        raise MeshError(
-            f"has the extension {path.suffix!r}; expected {', '.join(sorted(_READERS))}"
-        )
+    if suffix not in MESH_SUFFIXES:
+        raise MeshError(f"has the extension {path.suffix!r}; expected {', '.join(MESH_SUFFIXES)}")
     try:
         data = _content(path)
         try:
-            mesh = _READERS[suffix](data)
+            if suffix == _BY_TRIMESH:
+                mesh = _read_3mf(data)
+            elif suffix in _SCENES:
+                mesh = _SCENES[suffix](data, path.parent)
+            else:
+                mesh = _READERS[suffix](data)
         except MeshError as error:
             raise _renamed(suffix, data) or error from None
         if not mesh.num_faces and (misnamed := _renamed(suffix, data)):
@@ -54,6 +66,25 @@ def read_mesh_file(path: Path) -> FileMesh:
         raise MeshError(f"cannot be read ({error.strerror}); check the permissions") from error
     except MemoryError:
         raise MeshError("does not fit in memory; split or simplify the mesh") from None
+
+
+def _read_3mf(data: bytes) -> FileMesh:
+    """Read the triangles of a 3MF file by trimesh, each part transformed by the build."""
+    if find_spec("lxml") is None or find_spec("networkx") is None:
+        raise MeshError("is read by trimesh, which needs: pip install lxml networkx")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_FILE_BYTES:
+            raise MeshError(f"unpacks to {size} bytes, more than {MAX_FILE_BYTES}")
+        scene = trimesh.load_scene(io.BytesIO(data), file_type="3mf", process=False)
+        mesh: Any = scene.to_mesh()
+        vertices, faces = np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64)
+    except MeshError:
+        raise
+    except Exception as error:  # of other libraries, about which a user cannot know
+        raise MeshError("is no 3MF file with triangles: it is damaged") from error
+    return FileMesh(vertices.reshape(-1, 3), faces.reshape(-1), np.full(len(faces), 3))
 
 
 def _content(path: Path) -> bytes:

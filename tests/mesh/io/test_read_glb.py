@@ -1,4 +1,6 @@
+import base64
 import io
+import json
 from functools import partial
 
 import numpy as np
@@ -10,6 +12,7 @@ from trimesh.transformations import rotation_matrix, translation_matrix
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import MAX_SCENE
 from equigeo.mesh.io.glb import _File, read_glb
+from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.testing import tolerance
 from tests.mesh.io import files
 from tests.mesh.io.files import (
@@ -251,7 +254,7 @@ CASES = {
     "overlapping": (views(byteStride=0), "announces 5 numbers"),
     "component": (with_accessor(0, componentType=1), "no VEC3"),
     "sparse": (with_accessor(0, sparse={}), "sparse accessor"),
-    "elsewhere": (glb_binary(buffers=[{"uri": "/etc/passwd"}]), "in another file"),
+    "elsewhere": (glb_binary(buffers=[{"uri": "/etc/passwd"}]), "'/etc/passwd', which is no file"),
     "compressed": (glb_binary(extensionsRequired=["KHR_draco_mesh_compression"]),
                    "is compressed .KHR_draco"),
     "compressed buffer": (views(buffer=1, extensions={"EXT_meshopt_compression": {}}),
@@ -354,3 +357,35 @@ def test_a_scene_beyond_the_limit_is_read_without(monkeypatch: pytest.MonkeyPatc
     assert mesh.num_faces == 6
     assert not mesh.attributes
     assert "too large for its attributes" in mesh.attributes.warnings[0]
+
+
+def test_gltf_is_read_with_the_files_beside_it(tmp_path):
+    described, binary = scene()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a b.bin").write_bytes(binary)
+    want, text = read_glb(pack(described, binary)), base64.b64encode(binary).decode()
+    for uri in ("more/a%20b.bin", f"data:application/octet-stream;base64,{text}"):
+        described["buffers"] = [{"uri": uri, "byteLength": len(binary)}]
+        path = tmp_path / "shape.gltf"
+        path.write_text(json.dumps(described))
+        found = read_mesh_file(path)
+        assert np.array_equal(found.vertices, want.vertices)
+        assert np.array_equal(found.corners, want.corners)
+        (tmp_path / "shape.glb").write_bytes(pack(described, b""))  # so may GLB
+        assert np.array_equal(read_mesh_file(tmp_path / "shape.glb").corners, want.corners)
+    secret = tmp_path.parent / "secret.bin"
+    secret.write_bytes(binary)
+    for uri, message in (
+        ("../secret.bin", "no file beside it"),
+        ("%2e%2e/secret.bin", "no file beside it"),
+        (str(secret), "no file beside it"),
+        ("https://example.org/a.bin", "no file beside it"),
+        ("a\0", "no file beside it"),
+        (7, "no file beside it"),
+        ("none.bin", "'none.bin', which is missing"),
+        ("more", "'more', which is missing"),
+        ("data:application/octet-stream;base64,?", "no base64"),
+    ):
+        described["buffers"] = [{"uri": uri}]
+        path.write_text(json.dumps(described))
+        fails(message, read_mesh_file, path)
