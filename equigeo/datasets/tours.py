@@ -299,6 +299,8 @@ def _parts(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
                 words = sections.setdefault(key, [])
                 continue
             header[key], words = value, None
+        elif "_" in line:  # which Python takes for a separator of digits
+            raise ValueError(f"a number with an underscore: {line[:40]!r}")
         elif words is None:
             raise ValueError(f"numbers outside of a section: {line[:40]!r}")
         else:

@@ -130,6 +130,7 @@ def test_a_damaged_file_is_one_error(tmp_path):
         ("NODE_COORD_SECTION", "TOUR_SECTION", "no symmetric instance: TSP, TOUR_SECTION"),
         ("NODE_COORD_SECTION\n", "", "numbers outside of a section"),
         (" 3 3 4", " 3 3", "has 11 numbers, expected 12"),
+        (" 3 3 4", " 3 1_0 4", "a number with an underscore"),
         (" 3 3 4", " 2 3 4", "numbered from 1 to 4"),
         (" 3 3 4", " 3 3 1e999", "finite"),
         (" 3 3 4", " 3 3 4x", "4x"),

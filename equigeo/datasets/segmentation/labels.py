@@ -118,6 +118,8 @@ def _read_table(path: Path) -> NDArray[np.float64]:
         raise ValueError(f"line {line + 1} has {sizes[line]} numbers, the first has {sizes[0]}")
     words = text.split()
     try:
+        if "_" in text:  # which Python takes for a separator of digits
+            raise ValueError
         return np.array(words, dtype=np.float64).reshape(len(lines), -1 if words else 0)
     except ValueError:
         word = next(k for k, word in enumerate(words) if not _is_number(word))
@@ -130,7 +132,7 @@ def _is_number(word: str) -> bool:
         np.float64(word)
     except ValueError:
         return False
-    return True
+    return "_" not in word
 
 
 def edge_to_face_labels(

@@ -31,6 +31,7 @@ _GROUPS = (
     ("uv", ("u", "v")),
     ("uv", ("texture_u", "texture_v")),
 )
+_COLORS = _GROUPS[0][1]
 
 _WEDGE = "texcoord"  # a list of two numbers for each corner of a face
 _NAMED = 4  # left out ones that a warning names
@@ -128,8 +129,7 @@ def _element(columns: _Columns, left_out: list[str], kind: str) -> dict[str, NDA
             continue
         values: NDArray[Any] | None = np.stack(members, axis=1)  # type: ignore[arg-type]
         if name == "color":
-            words = all(_stored(columns[part]).dtype.str[1:] == "u2" for part in parts)
-            values = scale_colors(np.asarray(values, np.uint16 if words else None))
+            values = _scaled(np.asarray(values), columns, parts)
         if values is None:
             left_out.append(f"{kind} colors out of range")
         else:
@@ -140,9 +140,19 @@ def _element(columns: _Columns, left_out: list[str], kind: str) -> dict[str, NDA
         if scalar is None or name in found or not name.isprintable():
             why = "a list" if scalar is None else "no name of its own"
             left_out.append(f"{kind} property {shown(name)}, {why}")
+        elif name in _COLORS and (scalar := _scaled(scalar, columns, (name,))) is None:
+            left_out.append(f"{kind} colors out of range")
         else:
             found[name] = scalar
     return found
+
+
+def _scaled(
+    values: NDArray[Any], columns: _Columns, parts: Sequence[str]
+) -> NDArray[np.float64] | None:
+    """Scale the colors of some columns to [0, 1]; return None if any is out of range."""
+    words = all(_stored(columns[part]).dtype.str[1:] == "u2" for part in parts)
+    return scale_colors(np.asarray(values, np.uint16 if words else None))
 
 
 def _stored(column: Column) -> NDArray[Any]:

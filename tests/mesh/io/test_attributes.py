@@ -219,3 +219,12 @@ def test_attributes_that_agree_stay_with_vertices_and_parts_are_joined() -> None
     assert warnings == ("2 of 4 vertices have no color: NaN there",)
     attributes = FileAttributes({"color": np.zeros((9, 3))}, {}, {"uv": np.zeros((9, 2))})
     assert repr(attributes) == "FileAttributes(vertices=['color'], corners=['uv'])"
+
+
+@pytest.mark.parametrize("kind", [("uchar", 51), ("ushort", 13107), ("float", 0.2), ("float", 51)])
+def test_a_color_alone_is_scaled_as_several_are(kind):
+    name, value = kind
+    found = read_ply(ply([], [f"{name} red"], ["", "", "", str(value)])).attributes.faces
+    assert found["red"].tolist() == pytest.approx([0.2] * 2)
+    bad = read_ply(ply([], ["float red"], ["", "", "", "-1"])).attributes
+    assert (bad.faces, bad.warnings) == ({}, ("not read: face colors out of range",))
