@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from equigeo._core.text import printable
 from equigeo.datasets.archive import ARCHIVE_SUFFIXES, unpack_archive
 from equigeo.mesh import MeshError
+from equigeo.mesh.io.read_mesh_file import MESH_SUFFIXES
 
-MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _LISTED = 5  # failures that a message shows; the others are counted
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 PARTS = ("train", "val", "test")
+_UNSPLIT = "; files without these folders are split by fractions, such as 0.7,0.15,0.15"
 
 
 def data_folder(given: Path, has_layout: Callable[[Path], bool]) -> Path:
@@ -62,22 +67,75 @@ def files_by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Pat
     return found
 
 
-def mesh_files(
-    root: Path,
-    given: Path,
-    layout: str,  # for messages
-    others: Collection[str],  # folders beside the parts
-) -> tuple[list[Path], list[str]]:
-    """List the meshes of all parts with their paths below the folder, or raise."""
-    if not has_parts(root):
-        raise ValueError(f"{given}: found no train, val or test; expected {layout}")
-    for folder in visible_folders(root):
-        if folder.name not in {*PARTS, *others}:
-            raise ValueError(f"{given}: unknown folder {folder.name!r}; expected {layout}")
-    meshes = [path for part in PARTS for path in files_with(root / part, MESH_SUFFIXES)]
-    if not meshes:
-        raise ValueError(f"{given}: found no mesh files; expected {layout}")
-    return meshes, [path.relative_to(root).as_posix() for path in meshes]
+def check_split(split: Sequence[float]) -> tuple[float, ...]:
+    """Validate the fractions of training, optionally validation, and test files."""
+    given = tuple(split)
+    if len(given) not in (2, 3) or not all(0 < x < 1 for x in given) or abs(sum(given) - 1) > 1e-6:
+        raise ValueError(
+            "split must be positive fractions of training, optionally validation, and test files "
+            f"with the sum 1, such as 0.7,0.15,0.15; got {', '.join(map(str, given))}"
+        )
+    return given
+
+
+def draw_parts(
+    paths: Sequence[Path],
+    split: Sequence[float],  # validated
+    stream: str,  # such as the name of a class
+) -> list[tuple[str, Path]]:
+    """Draw the part of each file, the same at each call; return pairs ordered by part and name."""
+    # At least one file is a training file, then one a test file, then one a validation file.
+    number = len(paths)
+    if not number:
+        return []
+    test = min(max(round(split[-1] * number), 1), number - 1)
+    val = min(max(round(split[1] * number), 1), number - 1 - test) if len(split) > 2 else 0
+    # generate_state is stable across NumPy versions, which Generator.permutation does not promise
+    sequence = np.random.SeedSequence([zlib.crc32(b"fractions"), zlib.crc32(os.fsencode(stream))])
+    order = np.argsort(sequence.generate_state(number, np.uint64), kind="stable").tolist()
+    ends = (("train", number - test - val), ("val", val), ("test", test))
+    parts = [part for part, size in ends for _ in range(size)]
+    drawn = sorted(zip(map(PARTS.index, parts), order, strict=True))
+    return [(PARTS[part], paths[i]) for part, i in drawn]
+
+
+class MeshFiles(NamedTuple):
+    """Mesh files of a folder with parts."""
+
+    root: Path
+    paths: list[Path]
+    names: list[str]  # paths below the root
+    parts: list[str]  # one of `PARTS` per file
+
+    @classmethod
+    def find(
+        cls,
+        given: Path,
+        layout: str,  # for messages
+        others: Collection[str],  # folders beside the parts
+        split: Sequence[float],  # fractions that replace the parts; empty: those of the folder
+    ) -> MeshFiles:
+        """List the meshes of all parts, by part and name, or raise."""
+        split = check_split(split) if split else ()
+
+        def directly(folder: Path) -> list[Path]:
+            return files_with(folder, MESH_SUFFIXES) if split else []
+
+        root = data_folder(given, lambda folder: has_parts(folder) or bool(directly(folder)))
+        if not has_parts(root) and not directly(root):
+            raise ValueError(f"{given}: found no train, val or test; expected {layout}{_UNSPLIT}")
+        for folder in visible_folders(root):
+            if folder.name not in {*PARTS, *others}:
+                raise ValueError(f"{given}: unknown folder {folder.name!r}; expected {layout}")
+        found = [(part, path) for part in PARTS for path in files_with(root / part, MESH_SUFFIXES)]
+        if split:
+            found = draw_parts([*directly(root), *(path for _, path in found)], split, "")
+        if not found:
+            raise ValueError(f"{given}: found no mesh files; expected {layout}")
+        parts, paths = map(list, zip(*found, strict=True))
+        names = [path.relative_to(root).as_posix() for path in paths]
+        warn_of_copies(paths, names, parts)
+        return cls(root, paths, names, parts)
 
 
 def load_members(names: Sequence[str], read: Callable[[int], _T], given: Path) -> list[_T]:
@@ -115,7 +173,9 @@ def warn_of_copies(
     groups: Sequence[object],  # part and class of each file
 ) -> None:
     """Log one warning if files of different parts or classes have the same content."""
-    sizes = [path.stat().st_size if path.is_file() else -1 for path in paths]
+    # The numbers of glTF may be in another file.
+    alone = [path.is_file() and path.suffix.lower() != ".gltf" for path in paths]
+    sizes = [path.stat().st_size if x else -1 for path, x in zip(paths, alone, strict=True)]
     number = Counter(sizes)
     found: dict[tuple[int, bytes], list[int]] = {}
     for i, size in enumerate(sizes):
@@ -168,27 +228,31 @@ class ClassFolders:
         given: Path,
         suffixes: tuple[str, ...],
         kind: str,  # description of the files in messages
+        split: Sequence[float] = (),  # fractions that replace the parts of the folders
     ) -> ClassFolders:
         """List the files with the given suffixes; hidden, ``cache`` and loose files are ignored."""
+        split = check_split(split) if split else ()
         first, *others = sorted(suffixes, key=lambda suffix: (suffix != ".obj", suffix))
         layout = f"<class>/{{train,val,test}}/*{first} (or {', '.join(others)})"
-        root = data_folder(given, lambda folder: any(map(has_parts, visible_folders(folder))))
-        folders = _class_folders(root, given, layout)
-        members = []
+
+        def has_files(folder: Path) -> bool:
+            return has_parts(folder) or (bool(split) and bool(files_with(folder, suffixes)))
+
+        root = data_folder(given, lambda folder: any(map(has_files, visible_folders(folder))))
+        folders = _class_folders(root, given, layout, has_files)
+        members: list[Member] = []
         for label, folder in enumerate(folders):
             _check_parts(folder, suffixes, given, layout)
-            found = [
-                Member(path, label, part)
-                for part in PARTS
-                if (folder / part).is_dir()
-                for path in sorted((folder / part).iterdir(), key=lambda p: p.name)
-                if path.suffix.lower() in suffixes and not path.name.startswith(".")
-            ]
+            found = [(part, path) for part in PARTS for path in files_with(folder / part, suffixes)]
+            if split:
+                directly = files_with(folder, suffixes)
+                paths = [*directly, *(path for _, path in found)]
+                found = draw_parts(paths, split, folder.name)
             if not found:
                 raise ValueError(
                     f"{given}: class {folder.name!r} has no {kind} files; expected {layout}"
                 )
-            members += found
+            members += [Member(path, label, part) for part, path in found]
         return cls(given, root, tuple(folder.name for folder in folders), tuple(members), kind)
 
     def name(self, member: Member) -> str:
@@ -229,13 +293,15 @@ def _check_parts(folder: Path, suffixes: tuple[str, ...], given: Path, layout: s
             )
 
 
-def _class_folders(root: Path, given: Path, layout: str) -> list[Path]:
+def _class_folders(
+    root: Path, given: Path, layout: str, has_files: Callable[[Path], bool]
+) -> list[Path]:
     folders = visible_folders(root)
-    classes = [folder for folder in folders if has_parts(folder)]
+    classes = list(filter(has_files, folders))
     if not classes:
-        raise ValueError(f"{given}: found no class folders; expected {layout}")
+        raise ValueError(f"{given}: found no class folders; expected {layout}{_UNSPLIT}")
     if len(classes) < len(folders):
-        stray = next(folder.name for folder in folders if not has_parts(folder))
+        stray = next(folder.name for folder in folders if not has_files(folder))
         raise ValueError(
             f"{given}: folder {stray!r} has neither train, val nor test; expected {layout}"
         )

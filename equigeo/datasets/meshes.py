@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
+from equigeo.datasets.class_folders import ClassFolders
 from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
+from equigeo.mesh.io.read_mesh_file import MESH_SUFFIXES
 from equigeo.mesh.repair.repair import MERGE
 
 _SEED = 2011  # the year of SHREC'11; any constant does, changing it changes every draw
@@ -122,6 +123,13 @@ def check_parts(in_train: Tensor, in_val: Tensor | None, number: int) -> None:
             raise ValueError("in_train and in_val must have no sample in common")
 
 
+def marks_of(parts: Sequence[str]) -> dict[str, Any]:
+    """Return ``in_train`` and ``in_val`` of samples in parts."""
+    in_val = torch.tensor([part == "val" for part in parts])
+    in_train = torch.tensor([part == "train" for part in parts])
+    return {"in_train": in_train, "in_val": in_val if bool(in_val.any()) else None}
+
+
 def parts_of(dataset: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return which samples of a data set are in its training, validation and test part."""
     train = dataset.in_train
@@ -146,11 +154,13 @@ def load_mesh_folder(
     merge: float = MERGE,
     min_component: float = 0.0,
     inputs: Sequence[str] = (),
+    split: Sequence[float] = (),
 ) -> MeshDataset:
     """Load a labeled mesh collection laid out as ``<class>/{train,val,test}/<mesh file>``.
 
-    ``val`` is optional. Hidden entries, ``cache`` and loose files are ignored; a single enclosing
-    folder is entered. A warning names files with the same content in different parts or classes.
+    ``val`` is optional, as are all three with a ``split``. Hidden entries, ``cache`` and loose
+    files are ignored; a single enclosing folder is entered. A warning names files with the same
+    content in different parts or classes.
 
     Parameters
     ----------
@@ -159,6 +169,10 @@ def load_mesh_folder(
         the cache.
     strict, merge, min_component, inputs
         See `equigeo.mesh.load_mesh`.
+    split : sequence of float, optional
+        Fractions of training, optionally validation, and test files that are drawn for each class
+        in place of the parts of the folder, always alike. A class has at least one training mesh,
+        then one test mesh, then one validation mesh.
 
     Returns
     -------
@@ -182,20 +196,18 @@ def load_mesh_folder(
         ...
     ValueError: no/such/folder: no such file or folder
     """
-    found = ClassFolders.find(Path(path), MESH_SUFFIXES, "mesh")
+    found = ClassFolders.find(Path(path), MESH_SUFFIXES, "mesh", split)
     read = partial(
         load_mesh, strict=strict, merge=merge, min_component=min_component, inputs=inputs
     )
     loaded = found.load(lambda member: read(member.path), MeshError)
-    in_val = torch.tensor([member.part == "val" for member in found.members])
     return MeshDataset(
         meshes=tuple(mesh for mesh, _ in loaded),
         labels=torch.tensor([member.label for member in found.members]),
         classes=found.classes,
         names=tuple(map(found.name, found.members)),
-        in_train=torch.tensor([member.part == "train" for member in found.members]),
         reports=tuple(report for _, report in loaded),
-        in_val=in_val if bool(in_val.any()) else None,
+        **marks_of([member.part for member in found.members]),
     )
 
 

@@ -18,18 +18,15 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.datasets.class_folders import (
-    MESH_SUFFIXES,
-    data_folder,
+    MeshFiles,
     files_by_stem,
-    has_parts,
     load_members,
-    mesh_files,
-    warn_of_copies,
     warn_of_unused,
 )
-from equigeo.datasets.meshes import check_parts
+from equigeo.datasets.meshes import check_parts, marks_of
 from equigeo.datasets.segmentation.labels import read_numbers
 from equigeo.mesh import LoadReport, TriangleMesh, load_mesh, subdivide
+from equigeo.mesh.io.read_mesh_file import MESH_SUFFIXES
 from equigeo.mesh.load_mesh import means_of_known, property_values
 
 TargetsAt = Literal["mesh", "faces", "vertices"]
@@ -136,6 +133,7 @@ def load_regression_folder(
     path: str | os.PathLike[str],
     targets: Sequence[str] = (),
     targets_at: TargetsAt = "mesh",
+    split: Sequence[float] = (),
     **loading: Any,
 ) -> MeshRegressionDataset:
     """Load meshes in ``{train,val,test}`` with their targets.
@@ -153,6 +151,8 @@ def load_regression_folder(
     targets : sequence of str, optional
         Columns or properties; by default all columns. Names of PLY properties are needed.
     targets_at : {"mesh", "faces", "vertices"}
+    split : sequence of float, optional
+        See `load_mesh_folder`; drawn over all meshes.
     **loading
         Options of `equigeo.mesh.load_mesh`.
 
@@ -175,8 +175,7 @@ def load_regression_folder(
     """
     _check_elements(targets_at)
     given = Path(path)
-    root = data_folder(given, has_parts)
-    paths, names = mesh_files(root, given, _LAYOUT, {_FIELDS})
+    root, paths, names, parts = MeshFiles.find(given, _LAYOUT, {_FIELDS}, split)
     wanted = tuple(targets)
     if targets_at == "mesh":
         wanted, rows = _of_table(root, given, names, wanted)
@@ -193,17 +192,14 @@ def load_regression_folder(
         loaded = load_members(names, lambda i: read(paths[i]), given)
         width = max(rows.shape[1] for _, _, rows in loaded)
         wanted = wanted or tuple(f"target {k}" for k in range(width))
-    warn_of_copies(paths, names, [path.parent.name for path in paths])
-    in_val = torch.tensor([path.parent.name == "val" for path in paths])
     return MeshRegressionDataset(
         meshes=tuple(mesh for mesh, _, _ in loaded),
         targets=tuple(rows for _, _, rows in loaded),
         target_names=wanted,
         names=tuple(names),
-        in_train=torch.tensor([path.parent.name == "train" for path in paths]),
         targets_at=targets_at,
         reports=tuple(report for _, report, _ in loaded),
-        in_val=in_val if bool(in_val.any()) else None,
+        **marks_of(parts),
     )
 
 
@@ -266,7 +262,8 @@ def _read_table(
 
 def _number(text: str, where: str) -> float:
     try:
-        value = float(text or "nan")
+        # Python takes _ for a separator of digits.
+        value = math.inf if "_" in text else float(text or "nan")
     except ValueError:
         value = math.inf
     if math.isinf(value):

@@ -252,7 +252,7 @@ def test_damaged_configuration_is_refused():
     for cls, changes in damages.items():
         for change in changes:
             found = refusal(cls.from_dict, cls("builtin").to_dict() | change)
-            assert re.search("the configuration|recipe", found)
+            assert re.search("the configuration|recipe|split must", found)
     for values in (None, [], 3, {}):
         assert refusal(MeshConfig.from_dict, values).startswith("the configuration")
 

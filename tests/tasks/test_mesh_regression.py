@@ -302,6 +302,20 @@ def test_a_table_names_meshes_by_path_name_or_stem(tmp_path, caplog):
         load_regression_folder(tmp_path)
 
 
+def test_parts_are_drawn_by_fractions_and_counted(tmp_path):
+    write_folder(tmp_path, blobs(), lambda i: ".")
+    write_table(tmp_path, [[f"e{i}", i, i] for i in range(8)], ("file", "mass", "volume"))
+    given = MeshRegressionConfig(str(tmp_path), split="0.5,0.25,0.25", targets=("mass",))
+    task, data = MeshRegression(), MeshRegression().load(given)
+    assert "training + validation + test meshes of all: 4 + 2 + 2" in task.describe(given, data)
+    assert "training + " not in task.describe(config(), data)
+    for split in ("0.5", "0.5,0.6", "a,b", "folder,"):
+        with pytest.raises(ValueError, match="split must be folder, or fractions"):
+            MeshRegressionConfig("x", split=split)
+    with pytest.raises(ValueError, match="builtin has parts of its own"):
+        MeshRegressionConfig("builtin", split="0.5,0.5")
+
+
 TABLES = [
     ([], ("file", "volume"), (), "2 of 2 meshes or their labels cannot be used.*e0.*has no row"),
     ([["e0", 1], ["e0", 2]], ("file", "volume"), (), "row 3 has 'e0' occurs twice"),
@@ -309,6 +323,7 @@ TABLES = [
      "e0.obj: targets.csv has the rows 'train/e0.obj' and 'e0' for it; keep one"),
     ([["e0", 1, 2]], ("file", "volume"), (), "row 2 has 3 cells; the header has 2"),
     ([["e0", "inf"], ["e1", 1]], ("file", "volume"), (), "row 2: a target must be a finite"),
+    ([["e0", "1_000"], ["e1", 1]], ("file", "volume"), (), "row 2: a target must be a finite"),
     ([["e0", 1], ["e1", 1]], ("file", "volume"), ("mass",), "asked for mass"),
     ([["e0", 1, 2], ["e1", 1, 2]], ("file", "volume", ""), (), "asked for a column without a name"),
     ([["e0"], ["e1"]], ("file",), (), "must have a column of files, then one column per target"),

@@ -13,19 +13,17 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets.class_folders import (
-    MESH_SUFFIXES,
-    data_folder,
+    MeshFiles,
     files_by_stem,
-    has_parts,
     load_members,
-    mesh_files,
     raise_failures,
-    warn_of_copies,
     warn_of_unused,
 )
+from equigeo.datasets.meshes import marks_of
 from equigeo.datasets.segmentation.dataset import UNLABELLED, EdgeLabels, SegmentedMeshDataset
 from equigeo.datasets.segmentation.labels import LabelledMesh, load_labelled_mesh
 from equigeo.mesh import MeshError
+from equigeo.mesh.io.read_mesh_file import MESH_SUFFIXES
 from equigeo.mesh.repair.repair import MERGE
 
 _LABEL_SUFFIXES = (".eseg", ".npy", ".seg", ".txt")
@@ -39,7 +37,6 @@ _refuse = partial(raise_failures, "meshes or their labels", MeshError)
 class _Member(NamedTuple):
     name: str
     mesh: Path
-    part: str  # one of `PARTS`
     labels: Path | None  # None: a property of the mesh file
     soft: Path | None
 
@@ -52,6 +49,7 @@ def load_segmentation_folder(
     merge: float = MERGE,
     min_component: float = 0.0,
     inputs: Sequence[str] = (),
+    split: Sequence[float] = (),
 ) -> SegmentedMeshDataset:
     """Load meshes with part labels in the layout of COSEG and the human bodies.
 
@@ -75,6 +73,8 @@ def load_segmentation_folder(
         Names of the parts in the order of their labels, by default the numbers in the files.
     strict, merge, min_component, inputs
         See `equigeo.mesh.load_mesh`.
+    split : sequence of float, optional
+        See `load_mesh_folder`; drawn over all meshes.
 
     Returns
     -------
@@ -101,35 +101,34 @@ def load_segmentation_folder(
     ValueError: no/such/folder: no such file or folder
     """
     given = Path(path)
-    root = data_folder(given, has_parts)
-    members = _members(root, given)
+    files = MeshFiles.find(given, _LAYOUT, ("seg", "sseg"), split)
+    members = _members(files, given)
     options: dict[str, Any] = {"strict": strict, "merge": merge, "min_component": min_component}
     options["inputs"] = inputs
-    paths, listed = [member.mesh for member in members], [member.name for member in members]
-    files = [(member.mesh, member.labels, member.soft) for member in members]
-    loaded = load_members(listed, lambda i: load_labelled_mesh(*files[i], **options), given)
-    warn_of_copies(paths, listed, [member.part for member in members])
+
+    def load(i: int) -> LabelledMesh:
+        return load_labelled_mesh(members[i].mesh, members[i].labels, members[i].soft, **options)
+
+    loaded = load_members(files.names, load, given)
     first = _first_label(members, loaded, given)
     numbers, names = _class_names(members, loaded, first, given, classes)
     column = _first_column(loaded, first, len(names))
     labels = [_renumber(part, numbers, column) for part in loaded]
-    in_val = torch.tensor([member.part == "val" for member in members])
     has_edges = any(edges.hard is not None or edges.soft is not None for _, edges in labels)
     return SegmentedMeshDataset(
         meshes=tuple(part.mesh for part in loaded),
         labels=tuple(of_faces for of_faces, _ in labels),
         classes=names,
-        names=tuple(listed),
-        in_train=torch.tensor([member.part == "train" for member in members]),
+        names=tuple(files.names),
         edge_labels=tuple(edges for _, edges in labels) if has_edges else (),
         reports=tuple(part.report for part in loaded),
-        in_val=in_val if bool(in_val.any()) else None,
+        **marks_of(files.parts),
     )
 
 
-def _members(root: Path, given: Path) -> list[_Member]:
+def _members(files: MeshFiles, given: Path) -> list[_Member]:
     """List every mesh with its label files."""
-    meshes, names = mesh_files(root, given, _LAYOUT, ("seg", "sseg"))
+    root, meshes, names, _ = files
     hard = files_by_stem(root / "seg", _LABEL_SUFFIXES)
     soft = files_by_stem(root / "sseg", (".seseg",))
     copies = Counter(path.stem for path in meshes)
@@ -151,7 +150,6 @@ def _members(root: Path, given: Path) -> list[_Member]:
         _Member(
             name,
             path,
-            path.parent.name,
             hard[path.stem][0] if path.stem in hard else None,
             soft[path.stem][0] if soft else None,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final
@@ -11,8 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from equigeo._core.brief import shown
 from equigeo._core.config import Range
 from equigeo._core.text import printable, shorten
+from equigeo.datasets.class_folders import check_split
+from equigeo.datasets.meshes import parts_of
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualSegmenter, TriangleMesh
 from equigeo.mesh.geometry.features import SizeName
 from equigeo.mesh.repair.repair import LOAD_RANGES, MERGE
@@ -66,8 +70,9 @@ def divide_by_faces(
     return [[indices[k] for k in part] for part in parts]
 
 
+GENERATED_DATA: Final = ("builtin", "cubes")
 UNKNOWN_EARLIER: Final[dict[str, Any]] = {
-    "merge": MERGE, "min_component": 0.0, "sizes": (), "inputs": (),
+    "merge": MERGE, "min_component": 0.0, "sizes": (), "inputs": (), "split": "folder",
 }  # fmt: skip
 """Fields that configurations of earlier versions lack, and what those versions did."""
 
@@ -80,8 +85,29 @@ class MeshRunConfig(RunConfig):
     min_component: float = 0.0
     sizes: tuple[SizeName, ...] = ()
     inputs: tuple[str, ...] = ()
+    split: str = "folder"
 
+    splits: ClassVar[tuple[str, ...]] = ("folder",)
     ranges: ClassVar[Mapping[str, Range]] = {**RunConfig.ranges, **LOAD_RANGES}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fractions and self.data in GENERATED_DATA:
+            raise ValueError(f"{self.data} has parts of its own, got split {self.split!r}")
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """Fractions of training, optionally validation, and test meshes; empty: a named split."""
+        if self.split in self.splits:
+            return ()
+        try:
+            return check_split([float(part) for part in self.split.split(",")])
+        except ValueError:
+            raise ValueError(
+                f"split must be {', '.join(self.splits)}, or fractions of training, optionally "
+                f"validation, and test meshes with the sum 1, such as 0.7,0.15,0.15; got "
+                f"{shown(self.split)}"
+            ) from None
 
     @property
     def loading(self) -> dict[str, Any]:
@@ -110,6 +136,10 @@ HOLDOUT: Final = Argument(
     "--holdout",
     "evaluate on N training meshes, held out, and leave the test part unseen",
     natural, metavar="N", unit="training meshes",
+)  # fmt: skip
+SPLIT: Final = Argument(
+    "--split", "draw the parts by fractions of training, optionally validation, and test meshes,"
+    " such as 0.7,0.15,0.15 (default: the parts of the folder)", metavar="FRACTIONS",
 )  # fmt: skip
 INPUTS: Final = (
     Argument(
@@ -164,6 +194,26 @@ def hold_out(
         held += stream.permutation(members)[:number].tolist()
     is_held = torch.isin(groups[positions], torch.tensor(held, dtype=torch.long))
     return positions[~is_held], positions[is_held]
+
+
+def split_summary(
+    config: MeshRunConfig,
+    dataset: Any,  # with the marks of `parts_of`
+    names: Sequence[str] = ("all",),  # of classes
+    labels: Tensor | None = None,  # (samples,) classes
+) -> str:
+    """Return the number of meshes in each drawn part, per class; empty if none were drawn."""
+    if not config.fractions:
+        return ""
+    labels = torch.zeros(len(dataset)) if labels is None else labels
+    classes: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for i, name in enumerate(names):
+        sizes = tuple(int((part & (labels == i)).sum()) for part in parts_of(dataset))
+        classes[sizes].append(printable(name))
+    counts = "; ".join(
+        f"{', '.join(alike)}: {' + '.join(map(str, sizes))}" for sizes, alike in classes.items()
+    )
+    return f"training + validation + test meshes of {counts}"
 
 
 _log = logging.getLogger(__name__)

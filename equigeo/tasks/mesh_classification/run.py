@@ -70,8 +70,9 @@ class MeshConfig(MeshRunConfig):
     sizes, inputs
         See ``equigeo.mesh.ClassifierConfig``.
     preset : {"default", "paper"}, model and recipe
-    split : {"folder", "16", "10", "5"}
-        Protocol that splits the data; see ``equigeo.datasets.split_indices``.
+    split : str
+        Protocol that splits the data, see ``equigeo.datasets.split_indices``, or the fractions of
+        ``equigeo.datasets.load_mesh_folder``, separated by commas.
     split_index : int, number of the seeded draw
     holdout : int
         If positive, evaluate on this number of training meshes (or groups) per class instead of the
@@ -86,10 +87,10 @@ class MeshConfig(MeshRunConfig):
 
     recipe: Recipe = MESH_RECIPES["default"]
     preset: Literal["default", "paper"] = "default"
-    split: Literal["folder", "16", "10", "5"] = "folder"
     split_index: int = 0
     holdout: int = 0
 
+    splits: ClassVar[tuple[str, ...]] = ("folder", "16", "10", "5")
     recipes: ClassVar[Mapping[str, Recipe]] = MESH_RECIPES
     unused: ClassVar[tuple[str, ...]] = ()
     samples: ClassVar[str] = "meshes"
@@ -152,11 +153,12 @@ def split_meshes(
     >>> train.tolist(), test.tolist()
     ([0, 1], [2])
     """
-    has_val = config.split == "folder" and has_validation(dataset.in_val, config.holdout)
+    named = "folder" if config.fractions else config.split
+    has_val = named == "folder" and has_validation(dataset.in_val, config.holdout)
     if validate and has_val:
         train, test = (part.nonzero().flatten() for part in parts_of(dataset)[:2])
     else:
-        train, test = split_indices(dataset, config.split, config.split_index)
+        train, test = split_indices(dataset, named, config.split_index)
     if config.holdout > 0:
         train, test = hold_out(
             dataset.labels, train, config.holdout, config.split_index, groups=dataset.groups

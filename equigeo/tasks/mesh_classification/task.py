@@ -23,6 +23,7 @@ from equigeo.mesh import (
     TriangleMesh,
     load_mesh,
 )
+from equigeo.mesh.io.read_mesh_file import MESH_SUFFIXES
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
 from equigeo.tasks.common.measures import (
     CopyResult,
@@ -43,6 +44,7 @@ from equigeo.tasks.common.mesh_data import (
     repair_summary,
     report_facts,
     shape_geometry,
+    split_summary,
 )
 from equigeo.tasks.mesh_classification.run import (
     BATCH_SIZE,
@@ -322,7 +324,6 @@ def _choose(evaluation: MeshEvaluation) -> list[int]:
 
 
 _RANKED = 5  # classes that a page shows
-_SPLITS = ("folder", "16", "10", "5")
 _SPLIT_INDEX = Argument(
     "--split-index",
     "number of the draw (default: that of the run, or 0 of another split)",
@@ -358,8 +359,8 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     built_in: ClassVar[Collection[str]] = (BUILTIN,)  # names of data sets that are no path
     data_remedy = "builtin, a folder or an archive"
     writes_report = True
-    files = "OBJ, OFF, PLY, STL or GLB"
-    suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
+    files = "OBJ, OFF, PLY, STL, GLB, glTF or 3MF"
+    suffixes = MESH_SUFFIXES
     evaluate_arguments: ClassVar[tuple[Argument, ...]] = (
         Argument(
             "--data", "default: the training data of the model", metavar="builtin|DIR|ARCHIVE"
@@ -385,7 +386,8 @@ class MeshTask(Task[_Config, _Data, _Trained]):
         train, test = mesh_sources(config, model, data, parts)
         objective, evaluate = self._fit(config, model, train)
         novelty = partial(mesh_novelty, train, self.trained_type.batch_size)
-        is_validated = source.in_val is not None and getattr(config, "split", "folder") == "folder"
+        shipped = config.split == "folder" or bool(config.fractions)
+        is_validated = source.in_val is not None and shipped
         measured = partial(evaluate, test, list(self.measures)[is_validated])
         # a read-out of one stream leaves the last layers of the other unused
         used = getattr(model.config, "streams", "both") == "both"
@@ -412,8 +414,9 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     def _evaluated(self, options: argparse.Namespace, trained: _Trained) -> Any:
         """Return the configuration of the data to evaluate on: other data, or those of training."""
         config = trained.config
-        is_other = options.data not in (None, config.data)
-        return replace(config, data=options.data, holdout=0) if is_other else config
+        if options.data in (None, config.data):
+            return config
+        return replace(config, data=options.data, holdout=0, split="folder")
 
     @abstractmethod
     def _split(self, dataset: Any, config: Any, *, validate: bool = False) -> tuple[Tensor, Tensor]:
@@ -486,8 +489,9 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
             " <class>/{train,test}/<mesh>", metavar="builtin|cubes|DIR|ARCHIVE",
         ),
         Argument(
-            "--split", "as shipped (default), or 16, 10 or 5 training meshes per class",
-            choices=_SPLITS,
+            "--split", "as shipped (default), 16, 10 or 5 training meshes per class, or fractions"
+            " of training, optionally validation, and test meshes, such as 0.7,0.15,0.15",
+            metavar="folder|16|10|5|FRACTIONS",
         ),
         _SPLIT_INDEX,
         Argument(
@@ -504,7 +508,7 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         ),
         Argument(
             "--split", "split to evaluate on (default: that of the training); meshes: the test part"
-            " of folder, 16, 10 or 5", choices=_SPLITS,
+            " of folder, 16, 10, 5 or fractions", metavar="folder|16|10|5|FRACTIONS",
         ),
         _SPLIT_INDEX,
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
@@ -515,11 +519,12 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     trained_type = TrainedMeshClassifier
 
     def load(self, config: MeshConfig) -> MeshDataset:
-        return load_meshes(config.data, **config.loading)
+        return load_meshes(config.data, split=config.fractions, **config.loading)
 
     def describe(self, config: MeshConfig, data: MeshDataset) -> str:
         about = f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
-        return ", ".join(filter(None, (about, repair_summary(data.reports))))
+        drawn = split_summary(config, data, data.classes, data.labels)
+        return ", ".join(filter(None, (about, drawn, repair_summary(data.reports))))
 
     def _split(
         self, dataset: MeshDataset, config: MeshConfig, *, validate: bool = False
@@ -571,6 +576,7 @@ def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
     changes: dict[str, Any] = {}
     if options.data not in (None, config.data):
         changes |= {"data": options.data, "holdout": 0}
+        changes |= {"split": "folder"} if config.fractions else {}
     if options.split is not None:
         changes |= {"split": options.split, "holdout": 0}
         changes |= {} if options.split == config.split else {"split_index": 0}

@@ -28,8 +28,10 @@ from equigeo.tasks.common.mesh_data import (
     INPUTS,
     LARGEST_SHOWN,
     LOADING,
+    SPLIT,
     MeshRunConfig,
     shape_geometry,
+    split_summary,
     warn_of_lost_area,
 )
 from equigeo.tasks.mesh_classification.run import (
@@ -89,6 +91,8 @@ class MeshRegressionConfig(MeshRunConfig):
         See ``equigeo.mesh.load_mesh``.
     sizes, inputs
         See ``equigeo.mesh.ClassifierConfig``; without sizes, predictions do not depend on scale.
+    split : str
+        "folder", or the fractions of ``equigeo.datasets.load_mesh_folder``, separated by commas.
     at : {"mesh", "faces", "vertices"}
         Elements with targets.
     targets : tuple of str
@@ -375,7 +379,7 @@ class MeshRegression(MeshTask[MeshRegressionConfig, MeshRegressionDataset, Train
         Argument(
             "--loss", "of errors in deviations of the target", choices=("mse", "mae", "huber")
         ),
-        HOLDOUT, *LOADING, *INPUTS,
+        SPLIT, HOLDOUT, *LOADING, *INPUTS,
     )  # fmt: skip
     measures = dict.fromkeys(
         ("test_error", "val_error"), "{part} error {value:.3f} deviations of the targets"
@@ -395,7 +399,9 @@ class MeshRegression(MeshTask[MeshRegressionConfig, MeshRegressionDataset, Train
                 target_names=tuple(data.target_names[i] for i in kept),
             )  # fmt: skip
         else:
-            data = load_regression_folder(config.data, config.targets, config.at, **config.loading)
+            data = load_regression_folder(
+                config.data, config.targets, config.at, config.fractions, **config.loading
+            )
             warn_of_lost_area(data.names, data.reports)
         if not config.sizes:
             warn_of_sizes(data)
@@ -403,7 +409,8 @@ class MeshRegression(MeshTask[MeshRegressionConfig, MeshRegressionDataset, Train
 
     def describe(self, config: MeshRegressionConfig, data: MeshRegressionDataset) -> str:
         what = f"{', '.join(map(printable, data.target_names))} per {_EACH[data.targets_at]}"
-        return f"{len(data)} meshes with {what}, {config.preset} preset, {_scale(config)}"
+        about = f"{len(data)} meshes with {what}, {config.preset} preset, {_scale(config)}"
+        return ", ".join(filter(None, (about, split_summary(config, data))))
 
     def preset_model(
         self, config: MeshRegressionConfig, num_classes: int = 2, **changes: Any

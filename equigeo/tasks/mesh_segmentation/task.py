@@ -43,10 +43,12 @@ from equigeo.tasks.common.mesh_data import (
     INPUTS,
     LARGEST_SHOWN,
     LOADING,
+    SPLIT,
     VALIDATED,
     MeshRunConfig,
     has_validation,
     shape_geometry,
+    split_summary,
     warn_of_lost_area,
 )
 from equigeo.tasks.mesh_classification.run import (
@@ -97,6 +99,8 @@ class SegmentationConfig(MeshRunConfig):
         See ``equigeo.mesh.load_mesh``.
     sizes, inputs
         See ``equigeo.mesh.ClassifierConfig``.
+    split : str
+        "folder", or the fractions of ``equigeo.datasets.load_mesh_folder``, separated by commas.
     preset : {"default", "paper"}, model and recipe
     holdout : int
         If positive, evaluate on this number of training meshes instead of the test meshes.
@@ -407,7 +411,7 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
             " seg/<mesh>.eseg, .seg, .txt or .npy, or labels in PLY files",
             metavar="builtin|DIR|ARCHIVE",
         ),
-        HOLDOUT, *LOADING, *INPUTS,
+        SPLIT, HOLDOUT, *LOADING, *INPUTS,
     )  # fmt: skip
     measures = dict.fromkeys(
         ("test_accuracy", VALIDATED), f"{{part}} {MESH_FACE_ACCURACY} {{value:.2%}}"
@@ -417,10 +421,11 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     trained_type = TrainedMeshSegmenter
 
     def load(self, config: SegmentationConfig) -> SegmentedMeshDataset:
-        return load_segmented_meshes(config.data, **config.loading)
+        return load_segmented_meshes(config.data, split=config.fractions, **config.loading)
 
     def describe(self, config: SegmentationConfig, data: SegmentedMeshDataset) -> str:
-        return f"{len(data)} meshes with {data.num_classes} parts, {config.preset} preset"
+        about = f"{len(data)} meshes with {data.num_classes} parts, {config.preset} preset"
+        return ", ".join(filter(None, (about, split_summary(config, data))))
 
     def _split(
         self, dataset: SegmentedMeshDataset, config: SegmentationConfig, *, validate: bool = False

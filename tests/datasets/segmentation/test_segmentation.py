@@ -123,6 +123,7 @@ def test_files_that_hold_no_labels_raise(tmp_path):
         (b"1 2\n3\n", "line 2 has 1 numbers"),
         (b"\xff\xfe\x00\x81", "is no text"),
         (b"<html>", "line 1: must hold numbers"),
+        (b"1\n1_0\n", "line 2: must hold numbers, got '1_0'"),
         (np.array([{}], dtype=object), "no array of NumPy without objects"),
         (np.array(["a"]), "one array of integers"),
         (np.array([1.5]), "line 1"),
@@ -443,7 +444,7 @@ def test_files_with_the_same_content_in_two_parts_are_reported(tmp_path, caplog)
     refused("has no soft labels", load_segmentation_folder, tmp_path)
     (tmp_path / "sseg/e.seseg").unlink()
     load_segmentation_folder(tmp_path)
-    unused, record = caplog.records[-2:]
+    record, unused = caplog.records[-2:]
     assert unused.getMessage() == "1 label files belong to no mesh: d.seg"
     assert "2 files occur again" in record.getMessage()
     assert "train/a.obj = train/b.obj = test/c.obj" in record.getMessage()
