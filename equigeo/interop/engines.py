@@ -19,13 +19,19 @@ from equigeo.graphs import EdgeIndex, VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.interop.optional import require
 from equigeo.potentials import AtomicBatch, LastLayerUncertainty, MessagePassingPotential
+from equigeo.potentials.calculator import check_members
 from equigeo.potentials.export import check_apart, check_exportable, example_inputs
 from equigeo.potentials.frozen import frozen
 
 _INFIX: Final = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//"}
 
 
-def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
+def to_metatomic(
+    model: MessagePassingPotential,
+    metadata: Any = None,
+    *,
+    uncertainty: LastLayerUncertainty | None = None,
+) -> Any:
     """Convert a potential to a model for engines of metatomic, including C++ without Python.
 
     The engine computes neighbor lists and differentiates energies once, by positions and cells:
@@ -40,12 +46,15 @@ def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
         In eval mode, float32 or float64; weights are copied.
     metadata : metatomic.torch.ModelMetadata, optional
         Name, authors and references.
+    uncertainty : LastLayerUncertainty, optional
+        Of the potential: adds the output "energy_uncertainty", of which engines warn.
 
     Returns
     -------
     metatomic.torch.AtomisticModel
         For the device of the potential: "energy" of systems in eV, lengths in angstrom, in float64
-        for any dtype of the weights. ``save`` writes a file.
+        for any dtype of the weights. "energy_uncertainty" is the standard deviation of the energy
+        of a system or, per atom, of its share. ``save`` writes a file.
 
     References
     ----------
@@ -60,11 +69,12 @@ def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
     [1, 8]
     """
     dtype = check_exportable(model)
+    check_members((model,), uncertainty)
     metatomic = require("metatomic.torch", "metatomic-torch")
     # Its annotations are types of metatomic, which is optional.
     from equigeo.interop.metatomic_energy import MetatomicEnergy
 
-    function, inputs = _energies_and_slopes(model, dtype), _example(model)
+    function, inputs = _energies_and_slopes(model, dtype, uncertainty), _example(model)
     # Tables that are made on first use must not be made while a program is recorded: they are kept.
     function(*inputs)
     recorded = record_program(function, inputs)
@@ -72,34 +82,51 @@ def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
     config = model.config
     options = metatomic.NeighborListOptions(cutoff=config.cutoff, full_list=True, strict=True)
     energy = metatomic.ModelOutput(unit="eV", sample_kind="system", explicit_gradients=[])
+    outputs = {"energy": energy}
+    if uncertainty is not None:
+        outputs["energy_uncertainty"] = metatomic.ModelOutput(unit="eV", sample_kind="atom")
     capabilities = metatomic.ModelCapabilities(
-        outputs={"energy": energy},
+        outputs=outputs,
         atomic_types=list(config.species),
         interaction_range=config.layers * config.cutoff,
         length_unit="angstrom",
         supported_devices=[model.embedding.weight.device.type],
         dtype="float64",
     )
-    module = MetatomicEnergy(script_program(recorded), options).eval()
+    scale = math.nan if uncertainty is None else uncertainty.energy_scale.item() or math.nan
+    module = MetatomicEnergy(script_program(recorded), options, len(config.species), scale).eval()
     given = metatomic.ModelMetadata() if metadata is None else metadata
     return metatomic.AtomisticModel(module, given, capabilities)
 
 
 def _energies_and_slopes(
-    model: MessagePassingPotential, dtype: torch.dtype
-) -> Callable[..., tuple[Tensor, Tensor]]:
+    model: MessagePassingPotential,
+    dtype: torch.dtype,
+    uncertainty: LastLayerUncertainty | None = None,
+) -> Callable[..., tuple[Tensor, ...]]:
     """Return a function of tensors with checks that are recorded with it."""
+    # It returns energies, slopes, whitened features (none without an uncertainty) and species.
     model = copy.deepcopy(frozen(model)).requires_grad_(False)
 
     def function(
         numbers: Tensor, weights: Tensor, edge_index: Tensor, vectors: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, ...]:
+        features: list[Tensor] = []
         v = vectors.detach().requires_grad_(True)
         check_apart(vectors)
         edges = EdgeIndex.from_valid_edges(edge_index, *[numbers.shape[0]] * 2)
-        energies = model.energies_of_edges(numbers, edges, v.to(dtype))
+        energies = model.energies_of_edges(
+            numbers, edges, v.to(dtype), features=None if uncertainty is None else features
+        )
         (slopes,) = torch.autograd.grad((weights * energies).sum(), v)
-        return energies.detach(), slopes
+        species = model.species_of(numbers)
+        white = energies.detach()[:, None][:, :0]
+        if uncertainty is not None:
+            rows = features[0].detach()
+            white = torch.zeros_like(rows)
+            for k, whitening in enumerate(uncertainty.whitening.to(rows.device)):
+                white = torch.where((species == k)[:, None], rows @ whitening.mT, white)
+        return energies.detach(), slopes, white, species
 
     return function
 

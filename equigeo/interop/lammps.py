@@ -12,19 +12,22 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from equigeo.graphs import EdgeIndex, neighbor_list
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.interop.optional import require
-from equigeo.potentials import MessagePassingPotential
+from equigeo.potentials import LastLayerUncertainty, MessagePassingPotential
+from equigeo.potentials.calculator import check_members
 from equigeo.potentials.export import check_exportable
 from equigeo.potentials.frozen import frozen
 from equigeo.potentials.potential import SHORTEST_EDGE
+from equigeo.potentials.uncertainty import energy_deviations, forces_deviations, sums_of_species
 
 Doubles = NDArray[np.float64]
 _FIX: Final = "equigeo"
+_DEVIATIONS: Final = "d_forces_uncertainty"  # a property of atoms
 _LAMMPS_SKIN: Final = 2.0  # its default in metal units: atoms move by half before ghosts change
 _VOIGT: Final = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)  # xx yy zz xy xz yz
 # Methods of a LAMMPS object that run commands: errors of a callback are raised behind them.
@@ -32,7 +35,11 @@ _COMMANDS: Final = ("command", "commands_list", "commands_string", "file")
 
 
 def to_lammps(
-    model: MessagePassingPotential, elements: Sequence[str], *, skin: float = DEFAULT_SKIN
+    model: MessagePassingPotential | Sequence[MessagePassingPotential],
+    elements: Sequence[str],
+    *,
+    skin: float = DEFAULT_SKIN,
+    uncertainty: LastLayerUncertainty | None = None,
 ) -> Any:
     """Convert a potential for LAMMPS on any number of processes.
 
@@ -47,15 +54,22 @@ def to_lammps(
     that started it. On the CPU, radial networks are evaluated as splines
     (:class:`equigeo.potentials.Calculator`).
 
+    With ``uncertainty``, or several potentials, ``attach`` sets standard deviations in each step:
+    ``f_equigeo[1]``, of the energy in eV, and the property ``d_forces_uncertainty`` of atoms, of
+    components of their forces in eV/angstrom, for ``dump custom`` and ``compute property/atom``.
+
     Parameters
     ----------
-    model : MessagePassingPotential
-        In eval mode, float32 or float64. Shared; energies and forces are float64.
+    model : MessagePassingPotential, or sequence of MessagePassingPotential
+        In eval mode, float32 or float64. Shared; energies and forces are float64. Several are a
+        committee, as in :class:`equigeo.potentials.Calculator`.
     elements : sequence of str
         Chemical symbol of each atom type of LAMMPS.
     skin : float
         In angstrom: edges of ``fix external`` are listed up to cutoff and skin, and searched again
         when atoms have moved too far or ghosts have changed. Results do not depend on it.
+    uncertainty : LastLayerUncertainty, optional
+        Of the one potential.
 
     Returns
     -------
@@ -77,22 +91,26 @@ def to_lammps(
     >>> to_lammps(model, ["Cu"]).attach(lmp)  # doctest: +SKIP
     >>> lmp.command("run 10")  # doctest: +SKIP
     """
-    check_exportable(model)
+    members = (model,) if isinstance(model, nn.Module) else tuple(model)
+    for member in members:
+        check_exportable(member)
+    check_members(members, uncertainty)
     if isinstance(elements, str) or not elements:
         raise ValueError(f"elements must be chemical symbols, one per atom type, got {elements!r}")
     table = require("ase.data", "ase").atomic_numbers
     if unknown := [symbol for symbol in elements if symbol not in table]:
         raise ValueError(f"elements must be chemical symbols, got {unknown}")
     numbers = torch.tensor([table[symbol] for symbol in elements])
-    model.species_of(numbers.to(model.embedding.weight.device))  # raises for unknown elements
+    # raises for unknown elements
+    members[0].species_of(numbers.to(members[0].embedding.weight.device))
     try:
         base = import_module("lammps.mliap.mliap_unified_abc").MLIAPUnified
     except (ImportError, OSError):  # the interface works without its base class
         base = object
     made = _class_of(base)()
-    made.model, made.numbers, made.skin = model, numbers, skin
+    made.members, made.numbers, made.skin, made.uncertainty = members, numbers, skin, uncertainty
     made.element_types, made.ndescriptors, made.nparams = list(elements), 1, 1
-    made.rcutfac = model.config.cutoff / 2  # multiplied by radii of 1 of both atoms
+    made.rcutfac = made.model.config.cutoff / 2  # multiplied by radii of 1 of both atoms
     return made
 
 
@@ -105,14 +123,26 @@ def _class_of(base: type) -> Any:
 class _LammpsPotential:
     """The interface of ML-IAP, and the callback of fix external."""
 
-    model: MessagePassingPotential
+    members: tuple[MessagePassingPotential, ...]
     numbers: Tensor  # (types,) atomic numbers
     skin: float
+    uncertainty: LastLayerUncertainty | None
     element_types: list[str]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by constructor arguments: the class has no name in this module."""
-        return partial(to_lammps, skin=self.skin), (self.model, self.element_types)
+        make = partial(to_lammps, skin=self.skin, uncertainty=self.uncertainty)
+        return make, (self.members, self.element_types)
+
+    @property
+    def model(self) -> MessagePassingPotential:
+        """The first potential."""
+        return self.members[0]
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether uncertainties are computed."""
+        return self.uncertainty is not None or len(self.members) > 1
 
     def attach(self, lmp: Any) -> None:
         """Add the potential to a ``lammps.lammps`` object, as ``fix equigeo all external``."""
@@ -133,6 +163,9 @@ class _LammpsPotential:
                 f"fix_modify {_FIX} energy yes virial yes",
             ]
         )
+        if self.is_uncertain:
+            lmp.command(f"fix {_FIX}_atoms all property/atom {_DEVIATIONS}")
+            lmp.fix_external_set_vector_length(_FIX, 1)
         lmp.set_fix_external_callback(_FIX, run)
         for name in _COMMANDS:
             setattr(lmp, name, run.raising(getattr(lmp, name)))
@@ -157,7 +190,7 @@ class _LammpsPotential:
         numbers = self.numbers.to(source.device)[torch.as_tensor(data.elems).long()]
         edges = EdgeIndex.from_valid_edges(torch.stack([source, target]), total, local)
         exchange = _MLIAPExchange(data, local, total)
-        energies, slopes = self.evaluate(numbers, edges, vectors, exchange)
+        energies, slopes = _mean(self.evaluate(numbers, edges, vectors, exchange))
         data.energy = float(energies.sum())
         try:
             torch.as_tensor(data.eatoms).copy_(energies)
@@ -179,19 +212,40 @@ class _LammpsPotential:
         edges: EdgeIndex,  # sources (total,), targets (local,)
         vectors: Tensor,  # (edges, 3) float64
         exchange: _Exchange,
-    ) -> tuple[Tensor, Tensor]:
-        """Return energies of atoms and the gradient of their sum over all processes by vectors."""
+    ) -> list[_Evaluation]:
+        """Return energies, and gradients of their sum over all processes, of each potential."""
         weight = self.model.embedding.weight
-        with torch.inference_mode(False), torch.enable_grad():
-            v = vectors.to(weight).requires_grad_(True)
-            energies = frozen(self.model).energies_of_edges(
-                numbers.to(weight.device),
-                edges.to(weight.device),
-                v,
-                exchange=lambda h: _ToSources.apply(h, exchange),
-            )
-            (slopes,) = torch.autograd.grad(energies.sum(), v, materialize_grads=True)
-        return energies.detach().double(), slopes.double()
+        numbers, edges = numbers.to(weight.device), edges.to(weight.device)
+        found = []
+        for member in self.members:
+            features: list[Tensor] = []
+            with torch.inference_mode(False), torch.enable_grad():
+                v = vectors.to(weight).requires_grad_(True)
+                energies = frozen(member).energies_of_edges(
+                    numbers,
+                    edges,
+                    v,
+                    exchange=lambda h: _ToSources.apply(h, exchange),
+                    features=None if self.uncertainty is None else features,
+                )
+                (slopes,) = torch.autograd.grad(energies.sum(), v, materialize_grads=True)
+            rows = features[0].detach() if features else None
+            found.append(_Evaluation(energies.detach().double(), slopes.double(), rows))
+        return found
+
+
+class _Evaluation(NamedTuple):
+    """Results of a potential for the atoms of a process."""
+
+    energies: Tensor  # (local,)
+    slopes: Tensor  # (edges, 3)
+    features: Tensor | None  # (local, n) of the last layers
+
+
+def _mean(found: Sequence[_Evaluation]) -> tuple[Tensor, Tensor]:
+    """Return mean energies and slopes."""
+    energies, slopes, _ = zip(*found, strict=True)
+    return torch.stack(energies).mean(dim=0), torch.stack(slopes).mean(dim=0)
 
 
 def _check_vectors(vectors: Tensor) -> None:
@@ -478,12 +532,11 @@ class _Run:
         """Evaluate the potential and set the results of the fix."""
         potential, lmp = self.potential, self.lmp
         numbers = potential.numbers[torch.from_numpy(atoms.types - 1)]
-        energies, slopes = potential.evaluate(numbers, edges, vectors, self.exchange)
-        energies, slopes = energies.cpu(), slopes.cpu()
-        source, target = edges.edge_index
-        rows = torch.zeros(edges.num_sources, 3, dtype=torch.float64)
-        rows.index_add_(0, target, -slopes).index_add_(0, source, slopes)
-        forces[:] = self.exchange.backward(rows).numpy()
+        evaluated = potential.evaluate(numbers, edges, vectors, self.exchange)
+        energies, slopes = (x.cpu() for x in _mean(evaluated))
+        forces[:] = self._forces(edges, slopes).numpy()
+        if potential.is_uncertain:
+            self._set_deviations(evaluated, edges, numbers[: atoms.local])
         virial = _six(-vectors.mT @ slopes)
         sums = self._gathered(torch.cat([energies.sum()[None], virial]).tolist())
         energy, *virial = np.sum(sums, axis=0).tolist()
@@ -494,8 +547,35 @@ class _Run:
             lmp.fix_external_set_energy_peratom(_FIX, energies.tolist())
         if atoms.local and lmp.extract_global("vflag_atom") == step:
             virials = torch.zeros(atoms.local, 3, 3, dtype=torch.float64)
-            virials.index_add_(0, target, -vectors[:, :, None] * slopes[:, None])
+            virials.index_add_(0, edges.edge_index[1], -vectors[:, :, None] * slopes[:, None])
             lmp.fix_external_set_virial_peratom(_FIX, _six(virials).tolist())
+
+    def _forces(self, edges: EdgeIndex, slopes: Tensor) -> Tensor:
+        """Return forces on local atoms, (local, 3)."""
+        source, target = edges.edge_index
+        rows = torch.zeros(edges.num_sources, 3, dtype=torch.float64)
+        rows.index_add_(0, target, -slopes).index_add_(0, source, slopes)
+        return self.exchange.backward(rows)
+
+    def _set_deviations(
+        self, evaluated: Sequence[_Evaluation], edges: EdgeIndex, numbers: Tensor
+    ) -> None:
+        """Set the standard deviations of the energy and of the forces on local atoms."""
+        uncertainty, rows = self.potential.uncertainty, evaluated[0].features
+        if uncertainty is not None and rows is not None:
+            # Energies of all processes have one variance: features are summed.
+            own = torch.zeros_like(numbers)
+            sums, of_forces = sums_of_species(uncertainty, rows.cpu(), numbers, own, 1)
+            energy = energy_deviations(uncertainty, torch.stack(self._gathered(sums)).sum(dim=0))
+        else:
+            totals = torch.stack([one.energies.sum() for one in evaluated]).cpu()
+            energy = torch.stack(self._gathered(totals)).sum(dim=0).std(dim=0, keepdim=True)
+            forces = torch.stack([self._forces(edges, one.slopes.cpu()) for one in evaluated])
+            of_forces = forces_deviations(forces)
+        self.lmp.fix_external_set_vector(_FIX, 1, float(energy[0]))
+        if len(numbers):
+            array = self.lmp.numpy.extract_atom(_DEVIATIONS, nelem=len(numbers))
+            array[: len(numbers)] = of_forces.numpy()
 
 
 def _six(virial: Tensor) -> Tensor:

@@ -22,13 +22,18 @@ class MetatomicEnergy(nn.Module):
     # autograd op.
     def __init__(
         self,
-        # atomic numbers, energy weights, edges, vectors to atom energies and slopes
+        # atomic numbers, energy weights, edges, vectors to atom energies, slopes, whitened features
+        # and species
         program: torch.jit.ScriptModule,
         options: NeighborListOptions,  # of the edges
+        species: int,  # number of elements
+        scale: float,  # of uncertainties
     ) -> None:
         super().__init__()
         self.program = program
         self.options = options
+        self.species = species
+        self.scale = scale
 
     def requested_neighbor_lists(self) -> List[NeighborListOptions]:
         """Return the neighbor lists for the engine to compute."""
@@ -40,29 +45,41 @@ class MetatomicEnergy(nn.Module):
         outputs: Dict[str, ModelOutput],  # requested outputs
         selected_atoms: Optional[Labels],  # atoms with summed energies, by default all
     ) -> Dict[str, TensorMap]:
-        """Compute "energy", (systems, 1), in eV, if requested."""
+        """Compute "energy" and "energy_uncertainty", (samples, 1), in eV, if requested."""
         results: Dict[str, TensorMap] = {}
-        if "energy" in outputs and len(systems) > 0:
+        wanted = "energy_uncertainty" in outputs
+        if ("energy" in outputs or wanted) and len(systems) > 0:
             # Engines do not always check what a model can do.
-            if outputs["energy"].sample_kind != "system":
+            if "energy" in outputs and outputs["energy"].sample_kind != "system":
                 raise ValueError(
                     "the energy must be wanted of systems: gradients of those of atoms are unknown"
                 )
-            energy = self._energy(systems, selected_atoms)
-            device = energy.device
-            samples = torch.arange(len(systems), dtype=torch.int32, device=device)[:, None]
-            zero = torch.zeros(1, 1, dtype=torch.int32, device=device)
-            block = TensorBlock(
-                values=energy[:, None],
-                samples=Labels(["system"], samples),
-                components=torch.jit.annotate(List[Labels], []),
-                properties=Labels(["energy"], zero),
-            )
-            results["energy"] = TensorMap(keys=Labels(["_"], zero), blocks=[block])
+            energy, of_systems, of_atoms, atoms = self._energy(systems, selected_atoms)
+            every = torch.arange(len(systems), dtype=torch.int32, device=energy.device)[:, None]
+            samples = Labels(["system"], every)
+            if "energy" in outputs:
+                results["energy"] = self._map(energy, samples)
+            if wanted and outputs["energy_uncertainty"].sample_kind == "atom":
+                results["energy_uncertainty"] = self._map(of_atoms, atoms)
+            elif wanted:
+                results["energy_uncertainty"] = self._map(of_systems, samples)
         return results
 
-    def _energy(self, systems: List[System], selected_atoms: Optional[Labels]) -> Tensor:
-        """Return energies, (systems,), as functions of the edge vectors."""
+    def _map(self, values: Tensor, samples: Labels) -> TensorMap:
+        """Return values of samples with the metadata of energies."""
+        zero = torch.zeros(1, 1, dtype=torch.int32, device=values.device)
+        block = TensorBlock(
+            values=values[:, None],
+            samples=samples,
+            components=torch.jit.annotate(List[Labels], []),
+            properties=Labels(["energy"], zero),
+        )
+        return TensorMap(keys=Labels(["_"], zero), blocks=[block])
+
+    def _energy(
+        self, systems: List[System], selected_atoms: Optional[Labels]
+    ) -> Tuple[Tensor, Tensor, Tensor, Labels]:
+        """Return energies, as functions of edge vectors, and uncertainties of systems and atoms."""
         numbers, edges, vectors, counts = self._joined(systems)
         atoms, pairs = counts[0], counts[1]
         first = atoms.cumsum(0) - atoms
@@ -72,14 +89,26 @@ class MetatomicEnergy(nn.Module):
             chosen = selected_atoms.values.to(torch.int64)
             weights = torch.zeros_like(weights)
             weights[first[chosen[:, 0]] + chosen[:, 1]] = 1.0
+        of_atoms = every.repeat_interleave(atoms)
         of_pairs = every.repeat_interleave(pairs)
         shifted = edges + first[of_pairs]
         with torch.no_grad():  # TorchScript moves what is only detached
-            energies, slopes = self.program(numbers, weights, shifted, vectors)
+            energies, slopes, white, species = self.program(numbers, weights, shifted, vectors)
+            # The variance of a sum is that of summed features, of each element.
+            sums = torch.zeros(len(systems) * self.species, white.shape[1], dtype=white.dtype)
+            groups = of_atoms * self.species + species
+            sums = sums.to(white.device).index_add(0, groups, weights[:, None] * white)
+            variance = sums.square().sum(1).reshape(len(systems), -1).sum(1)
+            kept = weights > 0
+            inside = torch.arange(len(numbers), device=numbers.device) - first[of_atoms]
+            samples = torch.stack([of_atoms, inside], dim=1)[kept].to(torch.int32)
+            shares = self.scale * white[kept].square().sum(1).sqrt()
         energy = torch.zeros(len(systems), dtype=vectors.dtype, device=vectors.device)
-        energy = energy.index_add(0, every.repeat_interleave(atoms), weights * energies)
+        energy = energy.index_add(0, of_atoms, weights * energies)
         zero = ((vectors - vectors.detach()) * slopes).sum(1)
-        return energy.index_add(0, of_pairs, zero)
+        energy = energy.index_add(0, of_pairs, zero)
+        deviation = self.scale * variance.sqrt()
+        return energy, deviation, shares, Labels(["system", "atom"], samples)
 
     def _joined(self, systems: List[System]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
         """Concatenate systems; return numbers of atoms and of edges, (2, systems)."""

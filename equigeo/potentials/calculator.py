@@ -194,7 +194,7 @@ class Calculator(_Base):
         self.model = model
         self.cell_stress = cell_stress
         self.uncertainty = uncertainty
-        _check_members(self._members, uncertainty)
+        check_members(self._members, uncertainty)
         names = [*self._members[0].config.outputs]
         if uncertainty is not None or len(self._members) > 1:
             names += ["energy_uncertainty", "forces_uncertainty"]
@@ -332,7 +332,7 @@ class Calculator(_Base):
         return np.mean([_array(hessian(model, batch)) for model in self._members], axis=0)
 
 
-def _check_members(
+def check_members(
     models: Sequence[MessagePassingPotential], uncertainty: LastLayerUncertainty | None
 ) -> None:
     """Raise unless potentials are alike, and are one of the same species as its uncertainty."""

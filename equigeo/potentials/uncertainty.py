@@ -149,30 +149,41 @@ class LastLayerUncertainty:
         if rows is None:
             raise ValueError("output must have features, got none: call model(..., features=True)")
         check_shape(rows, "features", (len(batch.numbers), self.whitening.shape[1]))
-        device, systems = rows.device, batch.num_systems
-        alpha, alphas = (
-            x.where(x > 0, torch.nan).to(device) for x in (self.energy_scale, self.forces_scale)
-        )
-        numbers, place = batch.numbers.unique(return_inverse=True)
-        if unknown := sorted(set(numbers.tolist()) - set(self.species)):
-            raise ValueError(f"atomic numbers must be among {list(self.species)}, got {unknown}")
-        present = [self.species.index(z) for z in numbers.tolist()]
-        order = place.argsort()  # atoms by element
-        parts = rows[order].split(place.bincount(minlength=len(present)).tolist())
-        whitening = self.whitening.to(device)
-        pairs = zip(parts, present, strict=True)
-        white = torch.cat([rows[:0], *(part @ whitening[k].mT for part, k in pairs)])
-        place = place[order]
-        forces = alphas[present][place] * white.norm(dim=1)
-        groups = batch.batch[order] * len(present) + place
-        sums = rows.new_zeros(systems * len(present), rows.shape[1]).index_add(0, groups, white)
-        variance = sums.square().sum(dim=1).reshape(systems, len(present)).sum(dim=1)
-        return alpha * variance.sqrt(), torch.zeros_like(forces).index_copy(0, order, forces)
+        sums, forces = sums_of_species(self, rows, batch.numbers, batch.batch, batch.num_systems)
+        return energy_deviations(self, sums), forces
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the state as tensors, for a checkpoint."""
         names = ("whitening", "energy_scale", "forces_scale")
         return {name: getattr(self, name) for name in names}
+
+
+def sums_of_species(
+    uncertainty: LastLayerUncertainty,
+    rows: Tensor,  # (atoms, n) features
+    numbers: Tensor,  # (atoms,)
+    system: Tensor,  # (atoms,)
+    systems: int,
+) -> tuple[Tensor, Tensor]:
+    """Return sums of whitened features (systems, species, n) and deviations of forces (atoms,)."""
+    species, present = uncertainty.species, numbers.unique().tolist()
+    if unknown := sorted(set(present) - set(species)):
+        raise ValueError(f"atomic numbers must be among {list(species)}, got {unknown}")
+    sums = rows.new_zeros(systems * len(species), rows.shape[1])
+    forces, whitening = rows.new_zeros(len(rows)), uncertainty.whitening.to(rows.device)
+    for k, scale in enumerate(uncertainty.forces_scale.tolist()):
+        if species[k] in present:
+            own = (numbers == species[k]).nonzero().flatten()
+            white = rows.index_select(0, own) @ whitening[k].mT
+            sums = sums.index_add(0, system[own] * len(species) + k, white)
+            forces = forces.index_copy(0, own, (scale or torch.nan) * white.norm(dim=1))
+    return sums.view(systems, len(species), -1), forces
+
+
+def energy_deviations(uncertainty: LastLayerUncertainty, sums: Tensor) -> Tensor:
+    """Return deviations of energies (systems,) by the sums of :func:`sums_of_species`."""
+    scale = uncertainty.energy_scale.item() or torch.nan
+    return scale * sums.square().sum(dim=(1, 2)).sqrt()
 
 
 def _whitening(
@@ -203,7 +214,13 @@ def committee_output(
         values = [getattr(output, name) for output in outputs]
         mean[name] = None if values[0] is None else torch.stack(values).mean(dim=0)
     energy = torch.stack([output.energy for output in outputs]).std(dim=0)
-    # Of a component: the root mean square over three, which rotations do not change.
     forces: Any = [output.forces for output in outputs]
-    variance = torch.stack(forces).double().var(dim=0).mean(dim=1)
-    return PotentialOutput(**mean), energy, variance.sqrt()
+    return PotentialOutput(**mean), energy, forces_deviations(torch.stack(forces).double())
+
+
+def forces_deviations(
+    forces: Tensor,  # (potentials, atoms, 3)
+) -> Tensor:
+    """Return sample standard deviations of force components, (atoms,)."""
+    # The root mean square over three, which rotations do not change.
+    return forces.var(dim=0).mean(dim=1).sqrt()

@@ -13,6 +13,7 @@ import pytest
 
 from equigeo.interop import to_lammps
 from tests.potentials.systems import potential
+from tests.potentials.test_uncertainty import fitted
 
 # The first loads the library that the second needs.
 MPI = pytest.importorskip("mpi4py.MPI")
@@ -53,11 +54,11 @@ PARTLY = "processors 1 1 *\nregion box block 0 6.8 0 6.8 0 40\nregion filled blo
 CLUSTER = "region box block -20 20 -20 20 -20 20\nregion filled block -3 3 -3 3 -3 3"
 
 
-def start(region: str = TRICLINIC, *, before: str = "", **options: Any) -> Any:
+def start(region: str = TRICLINIC, *, before: str = "", model: Any = None, **options: Any) -> Any:
     """Return LAMMPS with atoms and a potential."""
     lmp = lammps(cmdargs=["-log", "none", "-screen", "none"], comm=MPI.COMM_WORLD)
     lmp.commands_string(START.replace("REGION", region) + COMPUTES + before)
-    to_lammps(potential(seed=3), ELEMENTS, **options).attach(lmp)
+    to_lammps(model or potential(seed=3), ELEMENTS, **options).attach(lmp)
     return lmp
 
 
@@ -148,6 +149,31 @@ def relax() -> Iterator[dict[str, Any]]:
         "unfix cell\nfix npt all npt temp 10 10 0.05 iso 0 0 0.5\ntimestep 0.0005\nrun 10"
     )
     yield state(lmp)
+
+
+def uncertain() -> Iterator[dict[str, Any]]:
+    """Uncertainties of a potential and of a committee, after atoms have moved."""
+    for options in uncertainties():
+        lmp = start(**options)
+        lmp.commands_string("velocity all create 300 4928 loop geom\ntimestep 0.0005\nrun 60")
+        local = lmp.extract_setting("nlocal")
+        tags, values = (
+            lmp.numpy.extract_atom(name, nelem=local).reshape(-1).tolist()
+            for name in ("id", "d_forces_uncertainty")
+        )
+        pairs = MPI.COMM_WORLD.allgather(list(zip(tags, values, strict=True)))
+        yield state(lmp) | {
+            "energy_uncertainty": lmp.extract_fix("equigeo", 0, 1, 0),
+            "forces_uncertainty": [x for _, x in sorted(row for rows in pairs for row in rows)],
+        }
+
+
+def uncertainties() -> list[dict[str, Any]]:
+    model = potential(seed=3)
+    return [
+        {"model": model, "uncertainty": fitted(model)},
+        {"model": [model, potential(seed=4), potential(seed=5)]},
+    ]
 
 
 def errors() -> Iterator[dict[str, Any]]:

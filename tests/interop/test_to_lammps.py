@@ -20,6 +20,7 @@ from equigeo.interop.lammps import _TagExchange
 from equigeo.potentials import Calculator
 from equigeo.testing import tolerance
 from tests.potentials.systems import CRYSTAL, CUTOFF, batch_of, potential
+from tests.potentials.test_uncertainty import fitted
 from tests.wrong_inputs import refused
 
 ELEMENTS = ["O", "C", "H"]
@@ -128,6 +129,8 @@ def test_wrong_arguments_and_pairs_are_refused():
     refused("Xx", to_lammps, model, ["O", "Xx"])
     refused("which the potential knows, got \\[29\\]", to_lammps, model, ["Cu"])
     refused("eval mode", to_lammps, potential().train(), ELEMENTS)
+    refused("one potential of the species", to_lammps, [model, model], ELEMENTS,
+            uncertainty=fitted(model))  # fmt: skip
     made = to_lammps(model, ELEMENTS)
     for value, message in ((np.nan, "finite"), (0.0, "coincide")):
         data = WriteOnly(CRYSTAL)
@@ -213,6 +216,25 @@ def test_atoms_may_move_far_while_ghosts_stay_the_same(processes, tmp_path):
     assert len({found["positions"][0] for found in states}) >= 2
     for found in states:
         assert_equal_to_ase(found)
+
+
+@with_lammps
+@pytest.mark.parametrize("processes", [1, 2])
+def test_uncertainties_are_those_of_the_calculator(processes):
+    from tests.interop.lammps_script import uncertainties
+
+    states = run("uncertain", processes)
+    for found, options in zip(states, uncertainties(), strict=True):
+        numbers = NUMBERS[np.array(found["types"]) - 1]
+        positions = np.reshape(found["positions"], (-1, 3))
+        atoms = ase.Atoms(numbers, positions, cell=found["cell"], pbc=found["pbc"])
+        model = options.pop("model")
+        atoms.calc = Calculator(model, **options)
+        # eV/angstrom, of 1 at most, in sums of another order
+        assert_close(np.reshape(found["forces"], (-1, 3)), atoms.get_forces(), rtol=0, atol=1e-11)
+        for name in ("energy_uncertainty", "forces_uncertainty"):
+            want = np.array(atoms.calc.results[name])
+            assert_close(np.array(found[name]), want, rtol=1e-9, atol=0)  # sums in another order
 
 
 @with_lammps

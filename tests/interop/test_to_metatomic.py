@@ -18,7 +18,8 @@ from equigeo.interop import engines as module
 from equigeo.interop import to_metatomic
 from equigeo.interop.engines import script_program
 from equigeo.ops import kernels_info
-from equigeo.potentials import Calculator
+from equigeo.potentials import Calculator, MessagePassingPotential, PotentialConfig
+from equigeo.potentials.uncertainty import energy_deviations, sums_of_species
 from tests.potentials.systems import (
     CELL,
     CRYSTAL,
@@ -30,6 +31,7 @@ from tests.potentials.systems import (
     batch_of,
     potential,
 )
+from tests.potentials.test_uncertainty import fitted
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
@@ -64,7 +66,7 @@ def run(program, batch, weights=None):
     weights = torch.ones(len(batch.numbers)).double() if weights is None else weights
     x = batch.positions.clone().requires_grad_()
     vectors = batch.with_positions(x).vectors()
-    energies, slopes = program(batch.numbers, weights, batch.edge_index, vectors.detach())
+    energies, slopes, *_ = program(batch.numbers, weights, batch.edge_index, vectors.detach())
     (gradient,) = torch.autograd.grad(vectors, x, slopes, allow_unused=True)
     return energies, gradient
 
@@ -101,6 +103,22 @@ def test_positions_and_energies_are_float64_for_weights_in_float32():
     assert energies.dtype == gradient.dtype == torch.float64
     assert_close(energies, want.energies, rtol=0.0, atol=ROUNDED)
     assert_close(gradient, -want.forces, rtol=0.0, atol=ROUNDED)
+
+
+@pytest.mark.parametrize("options", [SMALL, {}], ids=str)
+def test_whitened_features_give_the_uncertainties(options):
+    model = potential(**options)
+    uncertainty = fitted(model)
+    function = module._energies_and_slopes(model, torch.float64, uncertainty)
+    function(*module._example(model))
+    program = recorded_program(function, *module._example(model))
+    batch = batch_of(MOLECULE, CRYSTAL, ONE)
+    ones = torch.ones(len(batch.numbers)).double()
+    _, _, white, species = program(batch.numbers, ones, batch.edge_index, batch.vectors())
+    sums = white.new_zeros(3, 3, white.shape[1]).index_put((batch.batch, species), white, True)
+    want, _ = uncertainty(model(batch, features=True), batch)
+    found = energy_deviations(uncertainty, sums)
+    assert_close(found, want.detach(), rtol=SAME, atol=0.0)
 
 
 def test_without_metatomic_it_says_what_to_install(monkeypatch):
@@ -215,6 +233,40 @@ def given_systems(*systems):
     search = AllNeighborsCalculator(exported().requested_neighbor_lists())
     SEARCHES.append(search)
     return search.compute(made)
+
+
+@needs_metatomic
+def test_uncertainties_are_outputs_of_systems_and_of_atoms():
+    from metatensor.torch import Labels
+    from metatomic.torch import ModelEvaluationOptions, ModelOutput
+    from metatomic_ase import MetatomicCalculator
+
+    model = potential()
+    uncertainty = fitted(model)
+    exported, batch = to_metatomic(model, uncertainty=uncertainty), batch_of(MOLECULE, CRYSTAL)
+    out = model(batch, features=True)
+    systems, chosen = given_systems(MOLECULE, CRYSTAL), torch.tensor([[0, 1], [0, 4], [1, 0]])
+    rows = torch.tensor([1, 4, 6])
+    for kind, selected in (("system", False), ("atom", False), ("atom", True), ("system", True)):
+        atoms = Labels(["system", "atom"], chosen.to(torch.int32)) if selected else None
+        wanted = {name: ModelOutput(unit="eV", sample_kind=x)
+                  for name, x in (("energy", "system"), ("energy_uncertainty", kind))}  # fmt: skip
+        options = ModelEvaluationOptions("angstrom", wanted, atoms)
+        found = exported(systems, options, check_consistency=True)["energy_uncertainty"].block()
+        kept = rows if selected else torch.arange(8)
+        group = batch.batch[kept] if kind == "system" else torch.arange(len(kept))
+        sums, _ = sums_of_species(
+            uncertainty, out.features[kept], batch.numbers[kept], group, int(group.max()) + 1
+        )
+        assert_close(found.values[:, 0], energy_deviations(uncertainty, sums).detach(), rtol=SAME,
+                     atol=0.0)  # fmt: skip
+    assert "energy_uncertainty" not in to_metatomic(model).capabilities().outputs
+    other = MessagePassingPotential(PotentialConfig((1, 8), channels=2, lmax_edge=1)).eval()
+    refused("of the species", to_metatomic, other, uncertainty=uncertainty)
+    atoms = structures()[3]
+    atoms.calc = MetatomicCalculator(exported, uncertainty_threshold=1e-6)
+    with pytest.warns(UserWarning, match="atomic energy uncertainties are larger"):
+        atoms.get_potential_energy()
 
 
 def energy_of(systems, selected=None, kind="system"):
