@@ -167,11 +167,11 @@ bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV
 	$(VENV)-mace/bin/python -m bench.interop_models mace
 	$(VENV)-sevenn/bin/python -m bench.interop_models sevenn --cells 3
 	$(VENV)-sevenn/bin/python -m bench.interop_models 7net-0 --cells 3
-	$(BIN)/python -m bench.small_systems gate_points_2101 v2103 v2106
-	$(VENV)-nequip/bin/python -m bench.small_systems nequip
-	$(VENV)-mace/bin/python -m bench.small_systems mace mace-hessian
-	$(VENV)-e3tools/bin/python -m bench.e3tools_layers
-	for name in nequip mace sevenn; do $(VENV)-$$name/bin/python -m bench.layers --select potentials.; done
+	$(BIN)/python -m bench.layers --select 'accelerate, e3nn'
+	for name in nequip mace sevenn e3tools; do \
+	  $(VENV)-$$name/bin/python -m bench.layers --select potentials.; \
+	  $(VENV)-$$name/bin/python -m bench.layers --select "accelerate, $$name"; \
+	done
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own

@@ -18,12 +18,13 @@ import argparse
 import json
 import sys
 import time
+import warnings
 from typing import Any
 
 import torch
 
 from bench.recorder import REPOSITORY, Record, circumstances, output_arguments
-from bench.row import Row, measure, prepared, shown
+from bench.row import NotInstalledError, Row, measure, prepared, shown
 from bench.rows import all_rows
 
 RECORD = REPOSITORY / "bench" / "results" / "layers.json"
@@ -55,6 +56,9 @@ def record_rows(rows: list[Row], record: Record, given: argparse.Namespace) -> l
             continue
         try:
             run = record.keep(key, lambda row=row: measure(row, given.seconds, given.ours, clock))
+        except NotInstalledError as error:
+            print(f"{row.name}: skipped, {error}")
+            continue
         except (AssertionError, ImportError, RuntimeError, ValueError) as error:
             errors.append(f"{row.name}: {' '.join(str(error).split())[:300]}")
             print(f"ERROR {errors[-1]}", flush=True)
@@ -63,6 +67,19 @@ def record_rows(rows: list[Row], record: Record, given: argparse.Namespace) -> l
         for peer, command in run["absent"].items():
             print(f"  {peer} is not installed: {command}")
     return errors
+
+
+def compare_all(rows: list[Row]) -> int:
+    """Compare the results of all rows; time nothing."""
+    for row in rows:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of peers, and of windows of samples
+                prepared(row)
+        except NotInstalledError as error:
+            print(f"{row.name}: skipped, {error}")
+    print(f"{len(rows)} rows: results agree with those of peers")
+    return 0
 
 
 def ratios(run: dict[str, Any]) -> dict[str, float]:
@@ -121,10 +138,7 @@ def main(words: list[str] | None = None) -> int:
     torch.set_num_threads(given.threads)
     rows = chosen_rows(given.select, given.size)
     if given.once:
-        for row in rows:
-            prepared(row)
-        print(f"{len(rows)} rows agree with their peers")
-        return 0
+        return compare_all(rows)
     if given.check:
         if not RECORD.exists():
             raise SystemExit(f"{RECORD.relative_to(REPOSITORY)} does not exist: make bench-record")

@@ -209,7 +209,7 @@ def radial_layer(name: str) -> dict[str, Library]:
     }
 
 
-def harmonics(lmax: int) -> dict[str, Library]:
+def harmonics(lmax: int, number: int = POINTS) -> dict[str, Library]:
     """Values of all degrees at points, normalized as they come."""
     from e3nn import o3
 
@@ -217,7 +217,7 @@ def harmonics(lmax: int) -> dict[str, Library]:
     theirs = with_compiled(lambda x: o3.spherical_harmonics(degrees, x, normalize=True))
     with jit_mode("script"):
         theirs["script"] = torch.jit.script(o3.SphericalHarmonics(degrees, normalize=True))
-    points = drawn((POINTS, 3))
+    points = drawn((number, 3))
     ours = Library({"eager": lambda x: tp.spherical_harmonics(degrees, x, True)}, points)
     found = {"ours": ours, "e3nn": Library(theirs, points, "ours")}
     if find_spec("sphericart") and find_spec("sphericart.torch"):

@@ -103,6 +103,16 @@ def needs(module: str, command: str, make: Callable[[], Library]) -> Library | s
     return make() if find_spec(module) else command
 
 
+class NotInstalledError(ImportError):
+    """A library is not there that ours needs as well."""
+
+
+def require(module: str, command: str) -> None:
+    """Raise an error that names the command that installs a library."""
+    if not find_spec(module):
+        raise NotInstalledError(f"{module} is not installed: {command}")
+
+
 class Products(TorchDispatchMode):
     """Keep the matrix products and convolutions of a call, with their arguments."""
 

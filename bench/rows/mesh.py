@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.large_mesh import torus
 from bench.peers import Library, drawn, of_module
 from bench.row import Problem, Row, library, needs
 from bench.rows.plain import DiffusionNetBlock, MeshCNNConv, Surface, edges_beside
@@ -23,6 +22,20 @@ WIDTH, BLOCKS, CLASSES = 32, 4, 8
 SIDES = {"10^3 faces": 22, "10^5 faces": 224, "10^6 faces": 708}
 FACES = {name: 2 * side**2 for name, side in SIDES.items()}
 FIELDS = Irreps("8x0e+8x1o")
+
+
+def torus(side: int) -> mesh.TriangleMesh:
+    """A torus of ``2 * side * side`` faces."""
+    circle = 2 * torch.pi * torch.arange(side, dtype=torch.float64) / side
+    u, v = torch.meshgrid(circle, circle, indexing="ij")
+    ring = 2 + v.cos()
+    vertices = torch.stack((ring * u.cos(), ring * u.sin(), v.sin()), dim=-1).reshape(-1, 3)
+    number = torch.arange(side * side).reshape(side, side)
+    along, across = number.roll(-1, 0), number.roll(-1, 1)
+    corner = along.roll(-1, 1)
+    lower = torch.stack((number, along, corner), dim=-1)
+    upper = torch.stack((number, corner, across), dim=-1)
+    return mesh.TriangleMesh(vertices, torch.stack((lower, upper), dim=2).reshape(-1, 3))
 
 
 @cache
@@ -213,10 +226,17 @@ def attention_conv(size: str) -> Problem:
     return Problem(ours, {"product and attention": library(separate, given, wanted="ours")})
 
 
+def construction(size: str) -> Problem:
+    """Primal and dual graph of a mesh."""
+    mesh_of, make = torus(SIDES[size]), mesh.PrimalDualGraph.from_mesh
+    return Problem(library(lambda: make(mesh_of), []))
+
+
 LAYERS: dict[str, Callable[[str], Problem]] = {
     "mesh.PrimalDualConv": conv,
     "mesh.PrimalDualFieldConv": field_conv,
     "mesh.ResidualBlock": block,
+    "mesh.PrimalDualGraph": construction,
     "mesh.EdgePool": pool,
     "mesh.unpool": unpool,
     "mesh.nn.RectifiedBatchNorm": norm,
@@ -240,8 +260,9 @@ def rows() -> list[Row]:
     }
     return [
         Row(
-            name, size, partial(make, size), count=FACES[size], unit="face",
-            size=LEVELS[size], why=whys.get(name, ""),
+            name, size, partial(make, size),
+            ("forward",) if make is construction else ("forward", "both"),
+            FACES[size], "face", LEVELS[size], whys.get(name, ""),
         )
         for name, make in LAYERS.items()
         for size in SIDES

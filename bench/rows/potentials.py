@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from bench.peers import Library, of_module
+from bench.peers import AS_IT_IS, Library, of_module
 from bench.row import Problem, Row, library, needs
+from equigeo.graphs import neighbor_list
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
-from tests.interop.interatomic import CUTOFF, MODELS, Atoms
+from tests.interop.interatomic import CUTOFF, MODELS, SPACING, Atoms
 
 COPPER = 29
 PRESETS: dict[str, dict[str, Any]] = {
@@ -57,13 +60,53 @@ def potential(preset: str, cells: int) -> Problem:
     return Problem(of_module(model, [], call), peers)
 
 
+def neighbors(cells: int) -> Problem:
+    """Sorted lists with vectors, periodic; beside libraries that neither sort nor validate."""
+    fcc = torch.tensor([[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], dtype=torch.float64) / 2
+    steps = torch.cartesian_prod(*[torch.arange(cells)] * 3)
+    positions = SPACING * (steps[:, None] + fcc).view(-1, 3)
+    positions = positions + 0.05 * torch.randn(positions.shape, dtype=torch.float64)
+    length = cells * SPACING
+    cell = length * torch.eye(3, dtype=torch.float64)
+    x, box, everywhere = positions.numpy(), cell.numpy(), np.full(3, True)
+    ours = library(lambda: neighbor_list(positions, 5.0, cell, True, backend="scipy"), [])
+    edges = ours.modes[AS_IT_IS]().num_edges
+
+    def checked(call: Callable[[], Any]) -> Library:
+        assert len(call()[0]) == edges
+        return library(call, [])
+
+    def vesin() -> Library:
+        search = import_module("vesin").NeighborList(5.0, full_list=True, n_threads=1)
+        given = {"points": x, "box": box, "periodic": everywhere, "quantities": "ijSD"}
+        return checked(lambda: search.compute(**given))
+
+    def matscipy() -> Library:
+        search = import_module("matscipy.neighbours").neighbour_list
+        return checked(lambda: search("ijSD", positions=x, cell=box, pbc=everywhere, cutoff=5.0))
+
+    peers = {
+        "vesin": needs("vesin", "pip install vesin", vesin),
+        "matscipy": needs("matscipy", "pip install matscipy", matscipy),
+    }
+    return Problem(ours, peers)
+
+
 def rows() -> list[Row]:
     makes: dict[tuple[str, int], Callable[[], Problem]] = {
         (preset, atoms): partial(potential, preset, cells)
         for preset in PRESETS
         for atoms, cells in ATOMS.items()
     }
-    return [
+    lists = [
+        Row(
+            "graphs.neighbor_list", f"{4 * cells**3:,} atoms, periodic", partial(neighbors, cells),
+            ("forward",), 4 * cells**3, "atom", "short" if cells == 3 else "usual",
+            "The peers neither sort edges nor validate.",
+        )
+        for cells in (3, 6, 29)
+    ]  # fmt: skip
+    return lists + [
         Row(
             "potentials.MessagePassingPotential", f"{preset}, {atoms:,} atoms of copper", make,
             ("forward",), atoms, "atom", "short" if atoms == 32 else "usual",

@@ -27,7 +27,9 @@ from equigeo.graphs.edge_search import find_edges
 from equigeo.graphs.periodic import SearchBox, heights, search_box
 from equigeo.graphs.systems import Candidates, Doubles, PointSystem
 
-PREFERRED: Final = "scipy"  # by `auto`: the fastest for many points, by `bench/neighbors.py`
+PREFERRED: Final = (
+    "scipy"  # by `auto`: the fastest for many points, by `bench/results/neighbors.json`
+)
 _MOST_BINS: Final = 64  # along each of up to three axes: counts that a cache holds
 
 

@@ -21,6 +21,7 @@ from bench.row import (
     measure,
     needs,
     own_products,
+    require,
     slower,
 )
 from bench.rows import all_rows
@@ -104,6 +105,14 @@ def test_a_peer_that_is_not_installed_is_named_with_its_command(tmp_path, capsys
     assert "make no-such-target" in capsys.readouterr().out
     assert record_of(output, toy(peer=torch.square)) == []  # which is there
     assert len(json.loads(output.read_text())["runs"]) == 1
+
+
+def test_a_row_whose_library_is_not_installed_is_skipped_with_its_command(tmp_path, capsys):
+    row = Row("toy", "other", lambda: require("no_such_module", "make no-such-target"))
+    assert record_of(tmp_path / "record.json", row) == []
+    assert not (tmp_path / "record.json").exists()
+    assert layers.compare_all([row]) == 0
+    assert capsys.readouterr().out.count("make no-such-target") == 2
 
 
 @pytest.mark.parametrize("wrong", [torch.exp, lambda x: x * x.detach()], ids=["value", "gradient"])

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench import potential_gaunt_methods as methods
 from bench import robustness_peers
-from bench.engraved_cubes import linear_accuracy, pooled_features
 from bench.figures import of_ratio
 from bench.modelnet10 import VARIANTS, other_network, run_config
 from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls
@@ -25,9 +23,6 @@ from bench.schema import problems
 from equigeo.datasets import engraved_cubes, split_indices
 from equigeo.mesh import PrimalDualGraph
 from equigeo.ops.runtime.declare import SCHEMAS
-from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
-from equigeo.tensor_products import GauntTensorProduct
-from equigeo.testing import tolerance
 from tests.bench.test_arithmetic import WITHOUT_KERNELS
 from tests.mesh import shapes
 from tests.tasks.potential.frames import write
@@ -40,10 +35,6 @@ SCRIPTS = {
     "mesh_segmentation": (
         "--per-class 2 --runs 1 --epochs 1 --work {work}", {"mean", "faces", "parameters"}
     ),
-    "mesh_scale": (
-        "--sides 6 --repetitions 2 --cases classifier --allocators kept",
-        {"cost of a face", "peak GiB", "repetitions"},
-    ),
     "price_of_freedom": (
         "--lmax 2 --batches 3 --repetitions 2", {"fastest", "setting", "comparison"}
     ),
@@ -52,7 +43,6 @@ SCRIPTS = {
         "--work {work}",
         {"parameters", "errors", "history", "threads"},
     ),
-    "potential_expressivity": ("--channels 4 --products gaunt", {"one channel", "all channels"}),
     "robust_clouds": (
         "--data {data} --draws 1 --every 2 --kinds skew weighted --steps 1",
         {"kind", "changes", "threshold"},
@@ -93,6 +83,24 @@ def test_a_script_records_a_small_run(name, data, tmp_path):
     assert list(problems(record)) == []
     first = (record.get("runs") or record.get("rows"))[0]
     assert expected <= record.keys() | first.keys()
+
+
+def pooled_features(graphs):
+    """Means and maxima over the nodes of each graph, (graphs, features), float64."""
+    nodes = [[graph.x_primal.double(), graph.x_dual.double()] for graph in graphs]
+    pools = [[pool for x in pair for pool in (x.mean(0), x.amax(0))] for pair in nodes]
+    return torch.stack([torch.cat(each) for each in pools])
+
+
+def linear_accuracy(features, labels, train, test, ridge):
+    """Accuracy of ridge regression to indicators of the classes, on standardized features."""
+    scale = features[train].std(dim=0)
+    x = (features - features[train].mean(dim=0)) / torch.where(scale > 0, scale, 1.0)
+    x = torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], dim=1)
+    y = torch.nn.functional.one_hot(labels[train]).to(x.dtype)
+    gram = x[train].T @ x[train] + ridge * torch.eye(x.shape[1], dtype=x.dtype)
+    predicted = (x[test] @ torch.linalg.solve(gram, x[train].T @ y)).argmax(dim=1)
+    return (predicted == labels[test]).double().mean().item()
 
 
 def test_a_linear_model_of_pooled_features_does_not_tell_icons_apart(tmp_path):
@@ -176,38 +184,3 @@ def test_the_bound_is_what_takes_longer(size, by, share):
     assert found["threads against one"] == 1.5
     assert found["efficiency"] == 0.75
     assert found["microseconds"] == {1: 1.5e6, 2: 1e6}
-
-
-def products(model):
-    return [layer for layer in model.modules() if isinstance(layer, GauntTensorProduct)]
-
-
-@pytest.mark.parametrize("product", ["gaunt", "gaunt+curl"])
-@pytest.mark.parametrize("method", methods.METHODS)
-def test_models_of_all_methods_are_one_function(product, method):
-    torch.manual_seed(0)
-    config = PotentialConfig((1, 6), channels=4, lmax_edge=2, product=product, node="gaunt")
-    model = MessagePassingPotential(config).double().eval()
-    other = methods.by_method(model, method)
-    positions = torch.randn(5, 3, dtype=torch.float64)
-    atoms = (torch.tensor([6, 1, 1, 1, 1]), positions, None, False)
-    batch = AtomicBatch.from_systems([atoms], config.cutoff, dtype=torch.float64)
-    found, expected = (each(batch, forces=True) for each in (other, model))
-    size = expected.forces.abs().max()
-    bounds = tolerance(torch.float64, terms=100)
-    torch.testing.assert_close(found.forces / size, expected.forces / size, **bounds)
-    changed, kept = products(other), products(model)
-    assert len(changed) == len(kept) >= 6  # of messages of two layers, and two powers in each
-    wanted = "grid" if method == methods.IN_PYTORCH else method
-    assert {layer.method for layer in changed} == {wanted}
-    assert {layer.method for layer in kept} == {"grid"}
-    in_pytorch = {isinstance(layer.body, methods.GridInPyTorch) for layer in changed}
-    assert in_pytorch == {method == methods.IN_PYTORCH}
-    parities = [[layer.irreps_in1, layer.irreps_out] for layer in kept]
-    assert [[layer.irreps_in1, layer.irreps_out] for layer in changed] == parities
-
-
-def test_other_results_are_refused(data, monkeypatch):
-    monkeypatch.setattr(methods, "SAME", 0.0)
-    with pytest.raises(SystemExit, match="must agree to 0"):
-        methods.measure(data, 1, "gaunt", 1)

@@ -12,7 +12,7 @@ from tests.interop.interatomic import CURVATURE, SAME
 pytest.importorskip("e3tools", reason="needs e3tools: make test-interop")
 pytestmark = pytest.mark.filterwarnings("ignore")  # what e3nn warns of
 
-from bench.e3tools_layers import BLOCKS, built  # noqa: E402 - behind the skip
+from bench.rows.interop import BLOCKS, built  # noqa: E402 - behind the skip
 
 NODES, NEIGHBOURS = 6, 4
 

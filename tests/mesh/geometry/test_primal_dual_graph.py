@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from bench.large_mesh import torus
+from bench.rows.mesh import torus
 from equigeo.mesh import (
     DualKind,
     PrimalDualGraph,

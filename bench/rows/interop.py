@@ -1,0 +1,201 @@
+"""Models of other libraries accelerated, beside the same models as they are.
+
+Each library has an environment of its own, in which ``make bench-interop`` runs these rows.
+Molecules are small: 36 atoms, where a call costs as much as the work in it.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bench.peers import AS_IT_IS, Layer, Library, drawn, jit_mode, with_compiled
+from bench.products import random_graph
+from bench.row import OURS, Problem, Row, library, require
+from equigeo.interop import accelerate
+from equigeo.interop.optional import require_e3nn
+from tests.interop.interatomic import (
+    MODELS,
+    Atoms,
+    mace_hessian,
+    mace_hessian_of_copies,
+)
+
+MOLECULES, TRAINED_MOLECULES = 4, 32
+ELEMENTS = ("C", "H", "O")
+OPTIONS: dict[str, dict[str, Any]] = {"nequip": {"num_features": 32}, "mace": {}}
+COMMAND = "make bench-interop"
+IRREPS, SPHERE, RADIAL = "64x0e+16x1o", "0e+1o", 32  # of the tests of e3tools
+NEIGHBOURS = 16
+NETWORKS = ("gate_points_2101", "v2103", "v2106")
+
+
+def accelerated(model: nn.Module) -> nn.Module:
+    found = copy.deepcopy(model)
+    report = accelerate(found)
+    if report.kept:
+        raise RuntimeError(f"every module must be replaced, got {report}")
+    return found
+
+
+def two_of(name: str) -> list[nn.Module]:
+    """A model as it is, and accelerated; MACE's cannot be copied."""
+    build, _ = MODELS[name]
+    models = [build(torch.float32, elements=ELEMENTS, **OPTIONS[name]) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    accelerate(models[1])
+    return models
+
+
+def beside(
+    make: Callable[[], list[nn.Module]], call: Callable[[nn.Module], Any], module: str
+) -> Problem:
+    """Calls of an accelerated model and of the model as it is."""
+    require(module, COMMAND)
+    before, after = make()
+    calls = [torch.enable_grad()(partial(call, model)) for model in (after, before)]
+    return Problem(library(calls[0], []), {module: library(calls[1], [], wanted=OURS)})
+
+
+def together(energy: Tensor, forces: Tensor) -> Tensor:
+    """Energy and forces as one vector: energies of atoms may cancel."""
+    return torch.cat([energy.reshape(-1), forces.flatten()]).detach()
+
+
+def energy_and_forces(name: str) -> Problem:
+    _, evaluate = MODELS[name]
+    atoms = Atoms.ethanol(MOLECULES, torch.float32)
+    return beside(partial(two_of, name), lambda m: together(*evaluate(m, atoms)), name)
+
+
+def training_step(name: str) -> Problem:
+    """Forces and gradients by all parameters of a loss on energy and forces."""
+    _, evaluate = MODELS[name]
+    atoms = Atoms.ethanol(TRAINED_MOLECULES, torch.float32)
+
+    def step(model: nn.Module) -> tuple[Tensor, ...]:
+        energy, forces = evaluate(model.train(), atoms)
+        loss = (energy - 1).square() / TRAINED_MOLECULES + forces.square().mean()
+        found = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+        # An accelerated layer may keep its parameters in another order.
+        return forces, torch.cat([x.flatten() for x in found if x is not None]).sort().values
+
+    return beside(partial(two_of, name), step, name)
+
+
+def hessian() -> Problem:
+    """Second derivatives of one molecule, forward over reverse, beside MACE's own loop."""
+    require("mace", COMMAND)
+    atoms, (before, after) = Atoms.ethanol(1, torch.float32), two_of("mace")
+    loop = library(torch.enable_grad()(lambda: mace_hessian(before, atoms)), [], wanted=OURS)
+    ours = library(torch.enable_grad()(lambda: mace_hessian_of_copies(after, atoms)), [])
+    return Problem(ours, {"mace": loop})
+
+
+def example(name: str) -> Problem:
+    """Networks of e3nn's examples as they are there: 50 copies of each irrep, three layers."""
+    o3 = require_e3nn()
+    from tests.interop.library_stand_ins import stand_in_scatter  # which imports e3nn
+
+    stand_in_scatter(sys.modules.__setitem__)
+    atoms = Atoms.ethanol(MOLECULES, torch.float32)
+    options: dict[str, Any] = {"max_radius": 4.75, "num_neighbors": 8.0, "num_nodes": 9.0}
+    kinds = nn.functional.one_hot(atoms.kinds, 3).float()
+    ones = torch.ones(len(kinds), 1)
+    if name == "gate_points_2101":
+        hidden = o3.Irreps([(50, (l, p)) for l in range(3) for p in (-1, 1)])
+        irreps = (o3.Irreps("3x0e"), hidden, o3.Irreps("0e"), None, o3.Irreps("0e+1o+2e"))
+        network = import_module("e3nn.nn.models.gate_points_2101")
+        basis = {"layers": 3, "number_of_basis": 10, "radial_layers": 1, "radial_neurons": 100}
+        model = network.Network(*irreps, **basis, **options)
+        # Its own search for neighbors finds an atom near itself, by rounding.
+        network.radius_graph = lambda *_: atoms.edges
+        data = {"x": kinds}
+    else:
+        network = import_module(f"e3nn.nn.models.{name}.gate_points_networks")
+        model = network.NetworkForAGraphWithAttributes("3x0e", "0e", "0e", "0e", **options)
+        edge_attr = torch.ones(atoms.edges.shape[1], 1)
+        data = {"node_input": kinds, "node_attr": ones, "edge_attr": edge_attr}
+        data["edge_index"] = atoms.edges
+    data["batch"] = torch.arange(MOLECULES).repeat_interleave(len(kinds) // MOLECULES)
+
+    def evaluate(model: nn.Module) -> Tensor:
+        positions = atoms.positions.clone().requires_grad_()
+        energy = model({"pos": positions, **data}).sum()
+        return together(energy, -torch.autograd.grad(energy, positions)[0])
+
+    return beside(lambda: [model, accelerated(model)], evaluate, "e3nn")
+
+
+def conv(separable: bool) -> nn.Module:
+    """A gated convolution with a skip, products with all weights or channel by channel."""
+    from e3tools.nn import ConvBlock, SeparableConvBlock
+
+    return (SeparableConvBlock if separable else ConvBlock)(IRREPS, IRREPS, SPHERE, RADIAL)
+
+
+def transformer(separable: bool) -> nn.Module:
+    """Attention of four heads whose keys and values are convolutions, norms and a perceptron."""
+    from e3nn.o3 import Irreps
+    from e3tools.nn import Conv, SeparableConv, TransformerBlock
+
+    irreps, kind = Irreps(IRREPS), SeparableConv if separable else Conv
+    return TransformerBlock(irreps, irreps, Irreps(SPHERE), RADIAL, num_heads=4, conv=kind)
+
+
+BLOCKS: dict[str, Callable[[], nn.Module]] = {
+    "ConvBlock": partial(conv, False),
+    "SeparableConvBlock": partial(conv, True),
+    "TransformerBlock": partial(transformer, False),
+    "TransformerBlock, separable": partial(transformer, True),
+}
+
+
+def built(name: str, mode: str = "script") -> nn.Module:
+    """A block of e3tools with the weights of this name, which no mode of e3nn changes."""
+    torch.manual_seed(0)
+    with jit_mode(mode):
+        return BLOCKS[name]().eval().requires_grad_(False)
+
+
+def block(name: str, nodes: int) -> Problem:
+    """Both as they are and compiled; compiled, products of e3nn are those that are not scripted."""
+    require("e3tools", COMMAND)
+    graph = random_graph(nodes, NEIGHBOURS)
+    pairs = torch.stack([graph.source, graph.target])
+    as_it_is, plain = built(name), built(name, "eager")
+    plain.load_state_dict(as_it_is.state_dict(), strict=False)
+
+    def layer(block: nn.Module) -> Layer:
+        return lambda x, edge, sphere: block(x, pairs, edge, sphere)
+
+    inputs = drawn((nodes, 112), (graph.num_edges, RADIAL), (graph.num_edges, 4))
+    modes = {AS_IT_IS: layer(as_it_is), "compile": with_compiled(layer(plain))["compile"]}
+    ours = Library(with_compiled(layer(accelerated(as_it_is))), inputs)
+    return Problem(ours, {"e3tools": Library(modes, inputs, OURS)})
+
+
+def rows() -> list[Row]:
+    layer, alone = "interop.accelerate", ("forward",)
+    found = [
+        Row(layer, f"{name}, four ethanol molecules", partial(energy_and_forces, name), alone)
+        for name in OPTIONS
+    ]
+    found += [
+        Row(layer, f"{name}, training step, 32 molecules", partial(training_step, name), alone)
+        for name in OPTIONS
+    ]
+    found += [Row(layer, f"e3nn {name}", partial(example, name), alone) for name in NETWORKS]
+    found += [
+        Row(layer, f"e3tools {name}, {nodes} nodes", partial(block, name, nodes))
+        for name in BLOCKS
+        for nodes in (8, 128)
+    ]
+    return [*found, Row(layer, "mace, Hessian of 9 atoms", hessian, alone)]
