@@ -8,11 +8,12 @@
 #include "math/host_device.h"
 
 namespace equigeo {
-namespace {
 
 struct Couplings {
   int64_t mul, mul2, k_step, v_step;
 };
+
+namespace {
 
 // out_k[w] += sum_uv c_k[v, u] weight[u, v, w], for N packs of w; rows of `out` are `out_step`
 // apart.

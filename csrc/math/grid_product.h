@@ -5,7 +5,6 @@
 #include "math/host_device.h"
 
 namespace equigeo {
-namespace {
 
 // out_j = sum_e value_ej in_index(e), for columns j.
 template <class T>
@@ -14,6 +13,8 @@ struct Sum {
   const T* value;  // (entries, columns)
   int64_t entries, columns;
 };
+
+namespace {
 
 // J columns of a sum from `column` on, of inputs with K packs each.
 template <class Pack, int J, int K, class T>

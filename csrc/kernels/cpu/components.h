@@ -7,6 +7,14 @@
 #include "kernels/cpu/exchange.h"
 
 namespace equigeo {
+
+// A segment in the layout of kernels; `data` may be the tensor itself.
+template <class T>
+struct Components {
+  T* data;
+  int64_t stride;
+};
+
 namespace {
 
 constexpr int64_t kLanes = 16;  // a multiple of the lanes of every register
@@ -227,13 +235,6 @@ inline void join_components(const T* from, int64_t stride, int64_t mul, int64_t 
     }
   }
 }
-
-// A segment in the layout of kernels; `data` may be the tensor itself.
-template <class T>
-struct Components {
-  T* data;
-  int64_t stride;
-};
 
 // Whether a segment of a tensor needs no copy.
 EQUIGEO_HOST_DEVICE bool in_place(bool ir_mul, int64_t mul, int64_t d) {

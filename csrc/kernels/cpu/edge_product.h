@@ -3,32 +3,11 @@
 // First input, output and their gradients are in the layout of kernels (see components.h).
 #pragma once
 
-#include "kernels/cpu/components.h"
+#include "kernels/cpu/edge_gradients.h"
 #include "kernels/cpu/edge_matrices.h"
 
 namespace equigeo {
 namespace {
-
-// Call run.template with<D1>() for the number of components of the first input.
-template <class Run>
-EQUIGEO_HOST_DEVICE void for_components(int64_t d1, const Run& run) {
-  switch (d1) {
-    case 1:
-      return run.template with<1>();
-    case 3:
-      return run.template with<3>();
-    case 5:
-      return run.template with<5>();
-    case 7:
-      return run.template with<7>();
-    case 9:
-      return run.template with<9>();
-    case 11:
-      return run.template with<11>();
-    default:
-      return run.template with<13>();
-  }
-}
 
 template <class T>
 struct Apply {
@@ -57,80 +36,6 @@ struct Apply {
     apply_matrix<WidePack<T>, D1, N, kWidth<WidePack<T>, T>>(
         matrix, d3, x.data + u, x.stride, weight ? weight + u : nullptr, out.data + u, out.stride,
         add);
-  }
-};
-
-template <class T>
-struct Transpose {
-  const T* matrix;
-  int64_t d3;
-  Components<const T> grad, x;
-  const T* weight;
-  T* grad_x;         // as x, or null
-  T* grad_weight;    // or null
-  T* weighted;       // as x, or null
-  bool add = false;  // to grad_weight
-
-  template <int D1>
-  void with() const {
-    constexpr int kW = kWidth<WidePack<T>, T>;
-    constexpr int kN = kManyNarrow ? (D1 <= 5 ? 4 : 2) : D1 <= 7 ? 2 : 1;
-    int64_t u = 0;
-    for (; u + kN * kW <= x.stride; u += kN * kW) {
-      channels<D1, kN>(u);
-    }
-    for (; u < x.stride; u += kW) {
-      channels<D1, 1>(u);
-    }
-  }
-
-  template <int D1, int N>
-  EQUIGEO_HOST_DEVICE void channels(int64_t u) const {
-    transpose_matrix<WidePack<T>, D1, N, kWidth<WidePack<T>, T>>(
-        matrix, d3, grad.data + u, grad.stride, x.data + u, weight ? weight + u : nullptr, x.stride,
-        grad_x ? grad_x + u : nullptr, grad_weight ? grad_weight + u : nullptr,
-        weighted ? weighted + u : nullptr, add);
-  }
-};
-
-// The gradient of the matrix, from what it acts on.
-template <class T>
-struct OuterProduct {
-  int64_t d3;
-  Components<const T> grad, weighted;
-  T* gradient;
-  bool add = false;  // to it
-
-  template <int D1>
-  void with() const {
-    // As many sums as registers hold: a single one would wait for itself.
-    constexpr int kSums = kRegisters == 32 ? 24 : 11;
-    constexpr int kRows = kSums / D1 > 7 ? 7 : kSums / D1 > 1 ? kSums / D1 : 1;
-    int64_t k = 0;
-    for (; k + kRows <= d3; k += kRows) {
-      rows<D1, kRows>(k);
-    }
-    rest<D1, kRows - 1>(k);
-  }
-
-  // The last rows, fewer than K + 1.
-  template <int D1, int K>
-  void rest(int64_t k) const {
-    if constexpr (K > 0) {
-      if (k + K == d3) {
-        rows<D1, K>(k);
-      } else {
-        rest<D1, K - 1>(k);
-      }
-    }
-  }
-
-  template <int D1, int K>
-  EQUIGEO_HOST_DEVICE void rows(int64_t k) const {
-    constexpr int kW = kWidth<WidePack<T>, T>;
-    matrix_gradient<WidePack<T>, D1, K>(
-        grad.data + k * grad.stride, grad.stride, weighted.data, weighted.stride, weighted.stride,
-        gradient + k * D1 * kW, add);
   }
 };
 
