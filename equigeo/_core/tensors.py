@@ -190,6 +190,13 @@ def values_readable(x: Tensor) -> bool:
     return not (recording() or x.is_meta or in_batch(x))
 
 
+def is_eager(x: Tensor) -> bool:
+    """Return whether a plain CPU tensor is computed with at once, outside of all transforms."""
+    if transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
+        return False
+    return type(x) is Tensor and x.device.type == "cpu" and values_readable(x)
+
+
 def in_batch(x: Tensor) -> bool:
     """Return whether a tensor is a batch of torch.vmap, which torch.compile cannot tell: False."""
     # It may lie below other transforms. Without this: catch the error where a value is read.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+import scipy
 import torch
 from torch import Tensor
 
@@ -18,12 +19,11 @@ from equigeo.points.clouds import (
     scale_of,
 )
 from equigeo.points.search import (
-    SciPyTrees,
-    cluster_for,
     cluster_inside,
-    cluster_nearest,
     distances,
+    nearest_by_trees,
     settle,
+    trees_for,
 )
 
 DIRECT = 8  # dimensions up to which coordinates are subtracted before they are squared
@@ -184,23 +184,23 @@ def _search_trees(
     points: Tensor, centers: Tensor, count: int, mask: Tensor | None
 ) -> Tensor | None:
     """Search by trees, and compare all distances where rounding may affect the order."""
-    cluster = cluster_for(points, mask, centers, count)
-    if cluster is None or count == 0:
+    library = trees_for(points, mask, centers, count)
+    if library is None or count == 0:
         return None
-    table = cluster_nearest(cluster, points, centers, count, mask)
-    if table is None:
+    found = nearest_by_trees(library, points, centers, count, mask)
+    if found is None:
         return None
-    near, there = gather_rows(points, table.clamp_min(0)), table >= 0
-    square = (near - centers[:, :, None]).square().sum(-1).masked_fill(~there, torch.inf)
-    doubtful = (square.diff(dim=-1) <= _rounding(square[..., :-1], points)).any(-1)
-    indices = torch.where(there, table, table[..., :1])[..., :count]
+    table, ties = found
+    indices = table[..., :count]
+    if mask is not None:
+        indices = torch.where(indices < 0, table[..., :1], indices)
 
     def search(cloud: int, rows: Tensor) -> Tensor:
         one = slice(cloud, cloud + 1)
         here = None if mask is None else mask[one]
         return _compare_all(points[one], centers[one, rows], count, here)[0]
 
-    return settle(indices, doubtful, search)
+    return settle(indices, ties.any(-1), search)
 
 
 def _compare_within(
@@ -231,8 +231,8 @@ def _search_trees_within(
     points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor] | None:
     """Search by trees with merged batch axes."""
-    cluster = cluster_for(points, mask, centers, count)
-    if cluster is None or count == 0:
+    library = trees_for(points, mask, centers, count)
+    if library is None or count == 0:
         return None
     scale = scale_of(points, centers, mask=mask)
     shape = torch.broadcast_shapes(points.shape[:-2], centers.shape[:-2])
@@ -244,13 +244,13 @@ def _search_trees_within(
     if count is None:
         # SciPy does not list all points of a ball: all pairs anyway, it would not be faster.
         is_in_range = bool(((scale > _SQUARES[0]) & (scale < _SQUARES[1])).all())
-        if not is_in_range or not isinstance(cluster, ModuleType):
+        if not is_in_range or library is scipy:
             return None
-        inside = cluster_inside(cluster, points, centers, radius, mask)
+        inside = cluster_inside(library, points, centers, radius, mask)
         inside = inside.view(*shape, *inside.shape[1:])
         return _all_positions(inside), inside
     points, centers, within = _scaled(points, centers, radius, scale)
-    indices = _settled_nearest(cluster, points, centers, count, mask)
+    indices = _settled_nearest(library, points, centers, count, mask)
     if indices is None:
         return None
     near = gather_rows(points, indices.clamp_min(0))
@@ -268,30 +268,22 @@ def _scaled(
 
 
 def _settled_nearest(
-    cluster: ModuleType | type[SciPyTrees],
+    library: ModuleType,
     points: Tensor,
     centers: Tensor,
     count: int,
     mask: Tensor | None,
 ) -> Tensor | None:
     """Return positions (B, Q, count) of the nearest points, -1 if there are no more."""
-    table = cluster_nearest(cluster, points, centers, count, mask)
-    if table is None or table.shape[2] == count:  # nothing was left out
+    found = nearest_by_trees(library, points, centers, count, mask)
+    if found is None:
+        return None
+    table, ties = found
+    if table.shape[2] == count:  # nothing was left out
         return table
-    near = gather_rows(points, table[..., count - 1 :].clamp_min(0))
-    square = (near - centers[:, :, None]).square().sum(-1)
-    square = square.masked_fill(table[..., count - 1 :] < 0, torch.inf)
-    doubtful = square[..., 1] - square[..., 0] <= _rounding(square[..., 0], points)
 
     def search(cloud: int, rows: Tensor) -> Tensor:
         here = None if mask is None else mask[cloud]
         return _compare_within(points[cloud], centers[cloud, rows], torch.inf, count, here)[0]
 
-    return settle(table[..., :count].contiguous(), doubtful, search)
-
-
-def _rounding(square: Tensor, points: Tensor) -> Tensor:
-    """Return a bound of the difference of squared distances that rounding can explain."""
-    # Each of C + 2 roundings is at most eps / 2 of the square; two points, two ways of computing,
-    # and a factor of 2 to be safe.
-    return 4 * (points.shape[-1] + 2) * torch.finfo(points.dtype).eps * square
+    return settle(table[..., :count].contiguous(), ties[..., -1], search)

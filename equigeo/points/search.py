@@ -15,7 +15,8 @@ import scipy
 import torch
 from torch import Tensor
 
-from equigeo._core.tensors import transforms_active, values_readable
+from equigeo._core.tensors import is_eager
+from equigeo.points.clouds import gather_rows
 
 # Trees and comparing all pairs are both exact. Where two distances are closer than rounding can
 # explain, the search by a tree is doubtful and repeated by comparing all pairs.
@@ -73,46 +74,14 @@ def torch_cluster() -> ModuleType | None:
         ) from error
 
 
-class SciPyTrees:
-    """The search of torch-cluster for nearest points, by SciPy."""
-
-    @staticmethod
-    def knn(
-        points: Tensor,  # (N, C)
-        centers: Tensor,  # (M, C)
-        count: int,
-        batch: Tensor,  # (N,) ascending
-        batch_of_centers: Tensor,  # (M,) ascending
-    ) -> Tensor:
-        """Return rows of centers and of points, (2, pairs), nearest first."""
-        clouds = int(batch_of_centers[-1]) + 1
-        parts = points.split(batch.bincount(minlength=clouds).tolist())
-        asked = centers.split(batch_of_centers.bincount(minlength=clouds).tolist())
-        listed, first = [], 0
-        for part, query in zip(parts, asked, strict=True):
-            nearest = min(count, len(part))
-            tree = scipy.spatial.cKDTree(part.numpy())
-            _, index = tree.query(
-                query.numpy(), np.arange(1, nearest + 1), workers=torch.get_num_threads()
-            )
-            listed.append(torch.from_numpy(index.reshape(-1)) + first)
-            first += len(part)
-        sizes = batch.bincount(minlength=clouds).clamp_max(count)[batch_of_centers]
-        return torch.stack([torch.arange(len(centers)).repeat_interleave(sizes), torch.cat(listed)])
-
-
-def cluster_for(
+def trees_for(
     points: Tensor,  # (*B, P, C)
     mask: Tensor | None,  # (*B, P)
     centers: Tensor,  # (*B, Q, C)
     count: int | None,  # of neighbors; None: all in a ball, which SciPy does not search
-) -> ModuleType | type[SciPyTrees] | None:
-    """Return what should search these clouds by trees, if anything."""
-    if transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
-        return None
-    if type(points) is not Tensor or not values_readable(points):
-        return None
-    if points.device.type != "cpu" or points.dtype not in (torch.float32, torch.float64):
+) -> ModuleType | None:
+    """Return the library that should search these clouds by trees, if any."""
+    if not is_eager(points) or points.dtype not in (torch.float32, torch.float64):
         return None
     if points.numel() == 0 or points.shape[-1] > _MOST_COORDINATES:
         return None
@@ -120,25 +89,65 @@ def cluster_for(
         return None
     least = max(_LEAST_FOR_TREE, _LEAST_PER_NEIGHBOR * (count or 0))
     is_large = count is not None and points.shape[-2] >= least
-    cluster = torch_cluster() or (SciPyTrees if is_large else None)
-    if cluster is None or (mask is not None and not bool(mask.any(-1).all())):
+    library = torch_cluster() or (scipy if is_large else None)
+    if library is None or (mask is not None and not bool(mask.any(-1).all())):
         return None
     finite = points.isfinite().all(-1)
     finite = finite if mask is None else finite | ~mask
     is_ordered = bool(finite.all()) and bool(centers.isfinite().all())
-    return cluster if is_ordered else None
+    return library if is_ordered else None
 
 
-def cluster_nearest(
-    cluster: ModuleType | type[SciPyTrees],
+def nearest_by_trees(
+    library: ModuleType,
     points: Tensor,  # (B, P, C)
     centers: Tensor,  # (B, Q, C)
     count: int,
     mask: Tensor | None,  # (B, P)
-) -> Tensor | None:
-    """Return the ``count + 1`` nearest points, nearest first, (B, Q, k), -1 if missing."""
-    batch, queries = centers.shape[:2]
+) -> tuple[Tensor, Tensor] | None:
+    """Return the ``count + 1`` nearest points, nearest first, (B, Q, k), -1 if missing, and ties.
+
+    Ties (B, Q, k - 1): where rounding may exchange a point and the next one."""
     count = min(count + 1, points.shape[1])
+    if library is scipy:
+        return _scipy_nearest(points, centers, count, mask)
+    table = _cluster_nearest(library, points, centers, count, mask)
+    if table is None:
+        return None
+    near = gather_rows(points, table.clamp_min(0))
+    far = torch.linalg.vector_norm(near - centers[:, :, None], dim=-1)
+    return table, _ties(far.masked_fill(table < 0, torch.inf), points)
+
+
+def _ties(far: Tensor, points: Tensor) -> Tensor:
+    """Return where rounding can explain that a distance differs from that of the next point."""
+    # Each of C + 2 roundings is at most eps / 2 of the square, half of that of the distance; two
+    # points, two ways of computing, and a factor of 2 to be safe. Smaller squares lose digits.
+    limits = torch.finfo(points.dtype)
+    margin = far[..., :-1] * (2 * (points.shape[-1] + 2) * limits.eps)
+    return far.diff(dim=-1) <= margin.add_((2 * limits.tiny / limits.eps) ** 0.5)
+
+
+def _scipy_nearest(
+    points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return positions (B, Q, count) and ties, by SciPy."""
+    tables, ties = [], []
+    for cloud, (rows, query) in enumerate(zip(points.numpy(), centers.numpy(), strict=True)):
+        there = None if mask is None else np.flatnonzero(mask[cloud].numpy())
+        tree = scipy.spatial.cKDTree(rows if there is None else rows[there], balanced_tree=False)
+        far, index = tree.query(query, np.arange(1, count + 1), workers=torch.get_num_threads())
+        # What is missing is listed as the number of points, at infinite distance.
+        tables.append(torch.from_numpy(index if there is None else np.append(there, -1)[index]))
+        ties.append(_ties(torch.from_numpy(far), points))
+    return torch.stack(tables), torch.stack(ties)
+
+
+def _cluster_nearest(
+    cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> Tensor | None:
+    """Return positions (B, Q, count), -1 if missing, by torch-cluster."""
+    batch, queries = centers.shape[:2]
     cloud, query = _pack(points, mask), _pack(centers, None)
     row, column = cluster.knn(cloud.rows, query.rows, count, cloud.batch, query.batch)
     listed = row.bincount(minlength=batch * queries)

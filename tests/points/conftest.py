@@ -4,10 +4,11 @@ import importlib.util
 from types import ModuleType
 
 import pytest
+import scipy
 import torch
 
 from equigeo.points import search as cluster_search
-from equigeo.points.search import SciPyTrees, torch_cluster
+from equigeo.points.search import torch_cluster
 
 INSTALLED = importlib.util.find_spec("torch_cluster") is not None
 
@@ -46,7 +47,7 @@ def own_searches(monkeypatch):
 @pytest.fixture(params=["stand-in", "scipy", *["torch-cluster"] * INSTALLED])
 def both(request, monkeypatch):
     """Call a function with a search of all pairs, and by trees or what stands in for them."""
-    kinds = {"stand-in": StandIn, "scipy": lambda: SciPyTrees, "torch-cluster": torch_cluster}
+    kinds = {"stand-in": StandIn, "scipy": lambda: scipy, "torch-cluster": torch_cluster}
     cluster = kinds[request.param]()
     assert cluster is not None
     monkeypatch.setenv("EQUIGEO_NEIGHBORS", "torch-cluster")

@@ -172,15 +172,25 @@ def test_squares_of_small_distances_do_not_vanish_beside_an_outlier(both):
 
 
 def test_a_large_share_of_the_points_is_searched_without_trees(own_searches, monkeypatch):
-    asked, knn = [], cluster_search.SciPyTrees.knn
-    spied = staticmethod(lambda *args: asked.append(args[2]) or knn(*args))
-    monkeypatch.setattr(cluster_search.SciPyTrees, "knn", spied)
+    asked, search = [], cluster_search._scipy_nearest
+    spied = lambda *args: asked.append(args[2]) or search(*args)  # noqa: E731
+    monkeypatch.setattr(cluster_search, "_scipy_nearest", spied)
     x = torch.randn(1, cluster_search._LEAST_FOR_TREE, 3, generator=generator())
     most = x.shape[1] // cluster_search._LEAST_PER_NEIGHBOR
     for count in (most, most + 1):
         nearest_neighbors(x, count)
         radius_neighbors(x, 1.0, count)
     assert asked == [most + 1] * 2  # one more tells ties
+
+
+def test_distances_whose_squares_underflow_are_ties(both):
+    x = torch.rand(1, 2 * cluster_search._LEAST_FOR_TREE, 3, generator=generator())
+    x[0, :6] = 0
+    x[0, :6, 0] = 1e-26 * torch.tensor([3.0, 6, 1, 5, 2, 4])  # cdist returns zeros in float32
+    own, through = both(nearest_neighbors, x, 4)
+    assert torch.equal(own, through)
+    for found in both(radius_neighbors, x, 1e-20, 4):
+        assert torch.equal(found[0][0, :6].sort().values, own[0, :6].sort().values)
 
 
 def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
