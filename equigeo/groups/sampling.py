@@ -244,18 +244,18 @@ def _turns(k: int, z: float = 1.0) -> Tensor:
     return h
 
 
-def _signed_permutations() -> Tensor:
-    """Return all 48 symmetries of the cube, the identity first."""
-    identity = torch.eye(3, dtype=torch.float64)
-    signs = [torch.tensor(s, dtype=torch.float64) for s in product((1.0, -1.0), repeat=3)]
-    orders = list(permutations(range(3)))
+def signed_permutations(n: int) -> Tensor:
+    """Return all symmetries of the cube in n dimensions, the identity first."""
+    identity = torch.eye(n, dtype=torch.float64)
+    signs = [torch.tensor(s, dtype=torch.float64) for s in product((1.0, -1.0), repeat=n)]
+    orders = list(permutations(range(n)))
     return torch.stack(
         [identity[list(order)] * s[:, None] + 0.0 for order in orders for s in signs]
     )
 
 
 def _octahedral() -> Tensor:
-    g = _signed_permutations()
+    g = signed_permutations(3)
     return g[torch.linalg.det(g) > 0]
 
 
@@ -280,7 +280,7 @@ def _icosahedral() -> Tensor:
 
 def _tetrahedron() -> Tensor:
     """Return the symmetries of the cube that preserve the product of the coordinates."""
-    g = _signed_permutations()
+    g = signed_permutations(3)
     return g[torch.linalg.det(g) * torch.linalg.det(g.abs()) > 0]
 
 

@@ -7,7 +7,7 @@ follow the conventions of e3nn.
 from equigeo._core.deprecation import Renamed, renamed
 from equigeo.reps.intertwiners import Decomposition, decompose, intertwiners, is_isomorphic
 from equigeo.reps.irreps import Irreps
-from equigeo.reps.permutation import PlanarIrrep, Points, Regular, Trivial
+from equigeo.reps.permutation import Field, PlanarIrrep, Points, Regular, Trivial
 from equigeo.reps.representation import (
     DirectSum,
     Dual,
@@ -21,6 +21,7 @@ from equigeo.reps.wigner import wigner_3j, wigner_d
 
 __all__ = [
     "AltPower",
+    "Field",
     "Irreps",
     "PlanarIrrep",
     "Points",

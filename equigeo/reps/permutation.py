@@ -1,4 +1,4 @@
-"""Representations of elements as such: permutations, identity, points and frequencies."""
+"""Representations of elements as such: permutations, identity, points, fields and frequencies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from equigeo._core.cache import kept
+from equigeo._core.tensors import computed_in
 from equigeo.groups import GL, SO, Affine, Group, GroupSamples, O
+from equigeo.groups.sampling import signed_permutations
 from equigeo.reps.representation import Representation, Summand
 
 
@@ -197,6 +201,142 @@ class Points(Representation):
         if moves_origin or not subgroup.maps_to(self.group):
             raise ValueError(f"{self} cannot be restricted: {subgroup} is not a subgroup")
         return Points(subgroup)
+
+
+@dataclass(frozen=True)
+class Field(Representation):
+    r"""Fields on a square or cubic grid, such as images, whose positions move with their values.
+
+    .. math:: (g f)(p) = \rho(g)\, f(g^{-1} p)
+
+    Positions ``p`` are array coordinates from the middle of the grid, (row, column) or (depth, row,
+    column), as in :mod:`equigeo.affine`. Elements that permute the grid points, such as quarter
+    turns and reflections, are exact. Others interpolate, cubically in the plane and linearly in
+    space, with zeros outside of the grid: products of elements act only approximately as one after
+    the other, and there are no matrices, sums or duals.
+
+    Parameters
+    ----------
+    rep : Representation
+        Representation of the values, in 2 or 3 dimensions. Fields have any number of copies, with
+        adjacent components: ``Trivial(group, 1)`` for brightness or colors. Tensors are
+        (..., copies * rep.dim, *S), with as many entries along each axis of space.
+
+    Examples
+    --------
+    >>> quarter = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
+    >>> Field(Trivial(O(2), 1)).act(quarter, torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[2., 4.],
+             [1., 3.]]])
+    """
+
+    rep: Representation
+    group: Group = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rep, Representation) or not self.rep.is_linear:
+            raise TypeError(f"the values of a field need a linear representation, got {self.rep!r}")
+        group = self.rep.group
+        if group.n not in (2, 3) or group.size != group.n:
+            raise ValueError(f"group must be linear in 2 or 3 dimensions, got {group}")
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "dim", self.rep.dim)
+
+    @property
+    def is_linear(self) -> bool:
+        return False
+
+    def is_trivial(self) -> bool:
+        return False
+
+    def check_features(self, x: Tensor) -> None:
+        n = self.group.n
+        wanted = f"(..., copies * {self.dim}, {', '.join(['size'] * n)})"
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            raise TypeError(f"fields must be floating tensors {wanted}")
+        if x.ndim <= n or x.shape[-n - 1] % max(self.dim, 1) or len(set(x.shape[-n:])) > 1:
+            raise ValueError(f"fields must be {wanted}, got {tuple(x.shape)}")
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        self.check_features(x)
+        self.group.check_shape(g)
+        n = self.group.n
+        shape = x.shape[-n - 1 :]
+        batch = torch.broadcast_shapes(g.shape[:-2], x.shape[: -n - 1])
+        element = g.to(x.device, torch.float64).expand(*batch, n, n).reshape(-1, n, n)
+        moved = x.to(computed_in(x.dtype)).expand(*batch, *shape).reshape(-1, *shape)
+        symmetry, rest = _nearest_symmetry(element)
+        moved = _interpolated(_permuted(moved, symmetry), rest)
+        if not isinstance(self.rep, Trivial):
+            matrix = self.rep.matrix(element).to(moved.dtype)
+            split = moved.unflatten(1, (-1, self.dim))
+            moved = torch.einsum("bde,bce...->bcd...", matrix, split).flatten(1, 2)
+        return moved.reshape(*batch, *shape).to(x.dtype)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        raise TypeError(f"{self} interpolates and has no matrices: use act")
+
+    def algebra(self, x: Tensor) -> Tensor:
+        return self.matrix(x)
+
+    def restrict(self, subgroup: Group) -> Field:
+        return Field(self.rep.restrict(subgroup))
+
+
+@kept
+def _grid_symmetries(n: int) -> Tensor:
+    return signed_permutations(n)
+
+
+def _nearest_symmetry(
+    g: Tensor,  # (N, n, n), float64
+) -> tuple[Tensor, Tensor]:  # (N,), position in the table; (N, n, n)
+    """Factor elements ``g = r s`` into a symmetry ``s`` of the grid, applied first, and a rest."""
+    n = g.shape[-1]
+    rest = g[:, None] @ _grid_symmetries(n).to(g.device).mT
+    # Far below a pixel: elements that differ by a symmetry and rounding have equal rests.
+    rest = (rest * 2**32).round() / 2**32
+    # The smallest rest; between two of the same size, such as an eighth of a turn either way, the
+    # second term decides, by the rest alone.
+    size = torch.arange(1, n * n + 1, dtype=g.dtype, device=g.device)
+    key = rest.diagonal(dim1=-2, dim2=-1).sum(-1) + 1e-6 * (rest.flatten(2) @ size.cos())
+    symmetry = key.argmax(1)
+    return symmetry, rest[torch.arange(len(g), device=g.device), symmetry]
+
+
+def _permuted(
+    x: Tensor,  # (N, C, *S)
+    symmetry: Tensor,  # (N,)
+) -> Tensor:
+    """Permute grid points by symmetries of the grid."""
+    table, parts, order = _grid_symmetries(x.ndim - 2), [], []
+    for k in symmetry.unique().tolist():
+        rows = (symmetry == k).nonzero()[:, 0]
+        # The axis of the output for row i of the matrix is the axis of the input of its entry.
+        source = table[k].abs().argmax(1)
+        turned = x[rows].permute(0, 1, *(2 + source).tolist())
+        flipped = [2 + i for i, sign in enumerate(table[k].sum(1).tolist()) if sign < 0]
+        parts.append(turned.flip(flipped))
+        order.append(rows)
+    return torch.cat(parts)[torch.cat(order).argsort()] if len(x) else x
+
+
+def _interpolated(
+    x: Tensor,  # (N, C, *S)
+    g: Tensor,  # (N, n, n), float64
+) -> Tensor:
+    """Move fields by interpolation, without change where the element is the identity."""
+    moves = (g != torch.eye(g.shape[-1], dtype=g.dtype, device=g.device)).flatten(1).any(1)
+    if not bool(moves.any()):
+        return x
+    some = x[moves]
+    # Positions of grid_sample begin with the last axis, edges at -1 and 1.
+    back = F.pad(torch.linalg.inv(g[moves]).flip(-1, -2), (0, 1)).to(x.dtype)
+    places = F.affine_grid(back, list(some.shape), align_corners=False)
+    mode = "bicubic" if x.ndim == 4 else "bilinear"
+    seen = F.grid_sample(some, places, mode=mode, padding_mode="zeros", align_corners=False)
+    return x.index_put((moves,), seen)
 
 
 @dataclass(frozen=True)

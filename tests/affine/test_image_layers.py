@@ -36,8 +36,8 @@ from equigeo.groups import (
     point_group,
     sample_stretches,
 )
-from equigeo.reps import Irreps, Points, Representation, TensorRep
-from equigeo.testing import tolerance
+from equigeo.reps import Field, Irreps, Points, Representation, TensorRep, Trivial
+from equigeo.testing import assert_equivariant, tolerance
 from tests.affine.analytic_features import (
     GaussianMixture,
     LiftKernel,
@@ -88,13 +88,14 @@ def test_projection_writes_fields_of_tensors(up: int) -> None:
     options = {"rep_out": rep} if up else {}  # scalars without one
     project = ProjectConv(SO(2), 2, 3, CIRCULAR, padding=1, **options).double()
     layers = TwoLayers(SO(2))
-    field = project(layers(x, samples), samples)
-    assert field.shape == (1, 3 * rep.dim, 9, 9)
-    turned = project(layers(turn(x), samples), samples).unflatten(1, (3, rep.dim))
-    still = turn(field).unflatten(1, (3, rep.dim))
-    expected = torch.einsum("de,bce...->bcd...", rep.matrix(QUARTER), still)
-    torch.testing.assert_close(turned, expected, **CLOSE)
-    assert (difference(turned, still) > 1e-3) == (up > 0)
+
+    def field(x: Tensor) -> Tensor:
+        return project(layers(x, samples), samples)
+
+    assert field(x).shape == (1, 3 * rep.dim, 9, 9)
+    fields = Field(Trivial(SO(2), 1)), Field(rep)
+    assert_equivariant(field, *fields, inputs=[x], elements=QUARTER[None])
+    assert (difference(field(turn(x)), turn(field(x))) > 1e-3) == (up > 0)
 
 
 class ProductOfParts(nn.Module):

@@ -5,12 +5,12 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from equigeo.groups import SO, Affine, GLPlus, O
-from equigeo.mds import Canonicalized, pose_loss
-from equigeo.mds.canonicalization import least_on_orbit
-from equigeo.reps import Irreps, Points, TensorRep
+from equigeo.affine import KernelSpec, LiftConv
+from equigeo.groups import SO, Affine, GLPlus, GroupSamples, O, equidistant_rotations
+from equigeo.mds import Canonicalized, embed, pose_loss
+from equigeo.reps import Field, Irreps, Points, TensorRep, Trivial
 from equigeo.testing import assert_equivariant, tolerance
-from tests.mds.clouds import generator, generic, motions
+from tests.mds.clouds import CUBE, generator, generic, motions
 from tests.tier import FULL, tier
 from tests.wrong_inputs import refused
 
@@ -102,8 +102,7 @@ def test_features_of_other_representations_are_moved():
 def test_energies_of_kinks_descend_too():
     energy = Pooled(2, activation=torch.relu)
     rep, x = Points(SO(2)), clouds(2)
-    starts = SO(2).haar(8, generator=generator())
-    found = least_on_orbit(energy, rep, x, starts, 60)
+    found = Canonicalized(nn.Identity(), energy, rep, starts=8, steps=60).elements(x)
     angles = torch.linspace(0, 2 * torch.pi, 2000, dtype=torch.float64)
     turns = SO(2).exp(angles[:, None, None] * SO(2).generators())
     least = torch.stack([energy(x @ turn.mT) for turn in turns]).amin(0)
@@ -147,13 +146,153 @@ def test_bad_arguments_raise():
     make = partial(Canonicalized, nn.Identity(), Pooled(2))
     refused("rep_in must be a Representation, got str", make, "1o", error=TypeError)
     refused(r"one group, got SO\(2\) and SO\(3\)", make, rep, Irreps("1o").restrict(SO(3)))
-    refused("starts and steps must be positive, got 0 and 20", make, rep, starts=0)
+    refused("starts must be at least 1, got 0", make, rep, starts=0)
+    refused("steps must not be negative, got -1", make, rep, steps=-1)
+    refused("drawn at random need steps, got 0", make, rep, steps=0)
+    refused("starts must be an integer, samples or 'frames'", make, rep, starts="axes")
+    refused(r"needs Points of O\(n\), SO\(n\)", make, Points(GLPlus(2)), starts="frames")
+    refused(r"starts must be samples of SO\(2\)", make, rep, starts=MIRRORED)
+    refused("steps must be 0, got 20", make, IMAGES, starts=MIRRORED)
+    in_one_pass = partial(Canonicalized, nn.Identity(), OnGroup(O(2)), IMAGES, steps=0)
+    refused("an energy with an argument 'samples' needs them", in_one_pass, starts=4)
+    refused(r"inputs must be \(batch", in_one_pass(starts=MIRRORED), torch.zeros(1, 4, 4))
+    few = Canonicalized(nn.Identity(), PerImage(), IMAGES, starts=MIRRORED, steps=0)
+    refused(r"energies must be \(2, 16\), one for each input and sample", few, images(2))
     for x in (torch.zeros(2), torch.zeros(4, 5, 3), torch.zeros(4, 2, dtype=torch.long)):
         refused(r"inputs must be \(batch, ..., 2\) and floating", make(rep), x)
     nan = torch.full((2, 3, 2), torch.nan, dtype=torch.float64)
     refused("finite at none of the starts", make(rep), nan)
     pointwise = Canonicalized(nn.Identity(), nn.Identity(), rep)
     refused(r"energies must be \(32,\), one for each input", pointwise, clouds(2, count=2))
+
+
+@pytest.mark.parametrize("group", [O(3), Affine(SO(3))], ids=str)
+@pytest.mark.parametrize("steps", [0, 12])
+def test_frames_are_starts_that_move_with_clouds(group, steps):
+    network = Pooled(3, out=4, seed=1).requires_grad_(False)
+    energy = Pooled(3) if steps == 0 else Bounded(3)
+    model = Canonicalized(network, energy, Points(group), starts="frames", steps=steps)
+    x = clouds(3, count=2)
+    # Errors of frames grow with the inverse gaps of eigenvalues, of minima with the curvature.
+    assert_equivariant(model, rep_out=Trivial(group, 4), inputs=[x], condition=1e3)
+    assert not model.flagged(x).any()
+    assert len(model.elements(x[:0])) == 0
+
+
+def test_what_comes_out_of_frames_turns_back():
+    network, rep_out = Pooled(3, out=6, seed=1), Irreps("2x1o")
+    model = Canonicalized(network, Pooled(3), Points(O(3)), rep_out, starts="frames", steps=0)
+    assert_equivariant(model, inputs=[clouds(3)], condition=1e3)  # as above
+    x = clouds(3, count=1)[:, :5].clone().requires_grad_()
+    assert torch.autograd.gradcheck(model, x, atol=DIFFERENCE, fast_mode=True)
+
+
+def test_poses_that_rounding_may_exchange_are_flagged():
+    model = Canonicalized(nn.Identity(), Pooled(3), Points(O(3)), starts="frames", steps=0)
+    x = generic(8, 3) - 1.5
+    mirrored = torch.cat([x, x * torch.tensor([-1.0, 1, 1]).double()])
+    x = torch.cat([x, generic(8, 3, seed=2) - 1.5])
+    cube = torch.cat([CUBE, CUBE])
+    assert model.flagged(torch.stack([x, mirrored, cube])).tolist() == [False, True, True]
+    descent = Canonicalized(nn.Identity(), Pooled(2), Points(SO(2)), starts=8)
+    assert not descent.flagged(clouds(2)).any()  # several starts lead to one minimum
+
+
+class OnGroup(nn.Module):
+    """Energies of images in all poses in one pass."""
+
+    def __init__(self, group):
+        super().__init__()
+        torch.manual_seed(0)
+        self.lift = LiftConv(group, 1, 6, KernelSpec(7, network="rbf"), padding=3)
+        self.last = nn.Linear(6, 1)
+
+    def forward(self, x, samples):
+        features = self.lift(x, samples)[0].square().flatten(3).mean(3)
+        return self.last(features.mT)[..., 0]
+
+
+class Template(nn.Module):
+    """Energies of images, each one in the pose that it has."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(1, 4, 5, bias=False)
+        self.last = nn.Linear(4 * 64, 1)
+
+    def forward(self, x):
+        return self.last(self.first(x).square().flatten(1))[..., 0]
+
+
+class PerImage(nn.Module):
+    def forward(self, x, samples):
+        return x.flatten(1).sum(1)
+
+
+def images(count):
+    return torch.rand(count, 1, 12, 12, generator=generator())
+
+
+ROTATIONS = equidistant_rotations(8)
+MIRRORED = GroupSamples.from_elements(
+    O(2),
+    torch.cat([ROTATIONS.h, ROTATIONS.h * torch.tensor([-1.0, 1.0]).double()]),
+    torch.ones(16, dtype=torch.float64),
+)
+IMAGES = Field(Trivial(O(2), 1))
+
+
+@pytest.mark.parametrize("energy", [OnGroup(O(2)), Template()], ids=lambda e: type(e).__name__)
+def test_images_are_invariant_in_every_bit_under_symmetries_of_the_grid(energy):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(144, 5)).requires_grad_(False)
+    model = Canonicalized(network, energy, IMAGES, starts=MIRRORED, steps=0)
+    x = images(4)
+    want = model(x)
+    assert not model.flagged(x).any()
+    assert model.flagged(torch.ones(1, 1, 12, 12)).all()
+    for k in range(4):
+        for moved in (x.rot90(k, (-2, -1)), x.flip(-1).rot90(k, (-2, -1))):
+            assert torch.equal(model(moved), want)
+    # Interpolated twice, an eighth of a turn there and back.
+    place = torch.cartesian_prod(*[torch.arange(12) - 5.5] * 2)
+    centers = torch.tensor([[2.5, 1.0], [-1.0, 2.0], [-1.0, 0.0]])
+    smooth = torch.exp(-torch.cdist(place, centers).square() / 5).sum(1).view(1, 1, 12, 12)
+    turned, model.network = IMAGES.act(ROTATIONS.h[1], smooth), nn.Identity()
+    assert float((model(turned) - model(smooth)).norm()) < 0.1 * float(smooth.norm())
+    assert float((turned - smooth).norm()) > 0.3 * float(smooth.norm())
+
+
+def test_outputs_that_are_images_turn_back():
+    blur = nn.Conv2d(1, 1, 3, padding=1)
+    model = Canonicalized(blur, Template(), IMAGES, IMAGES, starts=MIRRORED, steps=0)
+    grid = MIRRORED.h[::2]
+    assert_equivariant(model, inputs=[images(3)], elements=grid)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(blur, IMAGES, IMAGES, inputs=[images(3)], elements=grid)
+
+
+def test_pose_loss_is_the_likelihood_of_the_upright_start():
+    x = images(3)
+    energy = OnGroup(O(2))
+    scores = -energy(x, MIRRORED).double()
+    want = nn.functional.cross_entropy(scores, torch.zeros(3, dtype=torch.long))
+    assert_close(pose_loss(energy, IMAGES, x, starts=MIRRORED), want)
+    # Of clouds in their principal axes, the identity.
+    x = embed(clouds(3)).y
+    found = pose_loss(Nearest(x), Points(O(3)), x, starts="frames")
+    assert float(found) < 1e-6  # of the softmax of energies of a thousand
+
+
+class Nearest(nn.Module):
+    """The distance to given clouds."""
+
+    def __init__(self, x):
+        super().__init__()
+        self.x = x
+
+    def forward(self, y):
+        return 1e3 * (y.unflatten(0, (-1, len(self.x))) - self.x).square().sum((-2, -1)).flatten()
 
 
 def upright(count, seed):

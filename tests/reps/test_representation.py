@@ -22,8 +22,10 @@ from equigeo.groups import (
     Similarity,
     equidistant_rotations,
 )
+from equigeo.groups.sampling import signed_permutations
 from equigeo.reps import (
     AltPower,
+    Field,
     Irreps,
     PlanarIrrep,
     Points,
@@ -344,3 +346,65 @@ def test_irreps_of_the_plane_are_representations(rep):
         power, moved = (torch.complex(*x.unbind(-1)) ** k for x in (point, g @ point))
         want = rep.act(g, torch.view_as_real(power))
         torch.testing.assert_close(torch.view_as_real(moved), want, **tolerance(torch.float64, 16))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fields_move_without_error_under_symmetries_of_the_grid(n):
+    table = signed_permutations(n)
+    g, h = table[torch.randint(len(table), (2, 6), generator=generator())]
+    rep, x = Field(TensorRep(O(n))), random(6, 2 * n, *[5] * n)
+    assert torch.equal(rep.act(g @ h, x), rep.act(g, rep.act(h, x)))
+    assert torch.equal(rep.act(torch.linalg.inv(g), rep.act(g, x)), x)
+    # A bright pixel lies where its position is moved to, with a vector that is moved as well.
+    bright = torch.zeros(2 * n, *[5] * n)
+    place, vector = torch.arange(1.0 - n, 1.0), torch.arange(2.0 * n)
+    bright[(slice(None), *(place.long() + 2))] = vector
+    for each in g.float():
+        moved = rep.act(each, bright)
+        seen = moved[(slice(None), *((each @ place).long() + 2))]
+        assert torch.equal(seen, (vector.view(2, n) @ each.mT).flatten())
+        assert int(moved.count_nonzero()) == 2 * n - 1
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fields_are_interpolated_elsewhere(n):
+    axis = torch.arange(24.0) - 11.5
+    place = torch.stack(torch.meshgrid(*[axis] * n, indexing="ij"), -1)
+    center = torch.tensor([4.0, -3.0, 2.0])[:n]
+    blob = torch.exp(-(place - center).square().sum(-1) / 8)[None]
+    g = SO(n).haar(3, generator=generator())
+    rep = Field(Trivial(SO(n), 1))
+    moved = rep.act(g, blob.expand(3, 1, *blob.shape[1:]))
+    for each, image in zip(g.float(), moved, strict=True):
+        want = torch.exp(-(place - each @ center).square().sum(-1) / 8)[None]
+        assert float((image - want).abs().max()) < (0.03 if n == 2 else 0.1)  # linear in space
+    # Elements that differ by a symmetry and rounding interpolate at the same places.
+    symmetry = signed_permutations(n)[3]
+    turned = rep.act(g[0], rep.act(symmetry, blob))
+    assert torch.equal(rep.act(g[0] @ symmetry + 1e-14, blob), turned)
+    if n == 2:  # an eighth of a turn, which is as far from two symmetries
+        h = equidistant_rotations(8).h
+        assert torch.equal(rep.act(h[3], blob), rep.act(h[1], rep.act(h[2], blob)))
+        assert torch.equal(rep.act(h[7], blob), rep.act(h[1], rep.act(h[6], blob)))
+
+
+def test_fields_take_any_batch_and_precision():
+    rep, quarter = Field(Trivial(SO(2), 1)), equidistant_rotations(8).h
+    x = random(4, 1, 3, 6, 6)
+    found = rep.act(quarter, x)
+    assert found.shape == (4, 8, 3, 6, 6)
+    torch.testing.assert_close(found[1, 3], rep.act(quarter[3], x[1, 0]))
+    assert rep.act(quarter[1], x.half()).dtype == torch.float16
+    assert rep.act(quarter[1], x[:0]).shape == (0, 1, 3, 6, 6)
+    y = random(1, 4, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda y: rep.act(quarter[:2], y[None]), y)
+    assert rep.restrict(SO(2)) == rep
+    assert not rep.is_trivial()
+    refused("interpolates and has no matrices", rep.matrix, quarter, error=TypeError)
+    refused("needs linear parts", lambda: rep + rep, error=TypeError)
+    refused("need a linear representation", Field, Points(O(2)), error=TypeError)
+    refused("linear in 2 or 3 dimensions", Field, Trivial(Affine(O(2)), 1))
+    vectors = Field(TensorRep(O(2)))
+    refused(r"fields must be \(..., copies \* 2, size, size\)", vectors.act, quarter[0], x)
+    refused("fields must be floating", rep.act, quarter[0], x.long(), error=TypeError)
+    refused(r"size, size\), got \(1, 4, 5\)", rep.act, quarter[0], random(1, 4, 5))
