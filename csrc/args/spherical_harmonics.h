@@ -20,8 +20,9 @@ struct SphericalHarmonics {
   const int32_t* center;  // by degree, the column of order zero; -1 where it is not wanted
   int64_t points, dim;
   bool normalize;
-  const T* x;  // (points, 3)
-  T* out;      // (points, dim)
+  const T* x;   // (points, 3)
+  T* out;       // (points, dim)
+  bool stream;  // whether it is too large for the caches
 };
 
 template <class T>

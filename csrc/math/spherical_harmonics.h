@@ -38,9 +38,17 @@ struct Exponent<double> {
 };
 
 template <class Pack>
-EQUIGEO_HOST_DEVICE Pack larger_size(Pack a, Pack b) {
-  const Pack size = b < 0 ? -b : b;
-  return a > size ? a : size;
+EQUIGEO_HOST_DEVICE Pack magnitude(Pack value) {
+  typename Lanes<Pack>::Bits bits;
+  __builtin_memcpy(&bits, &value, sizeof(Pack));
+  bits = bits << 1 >> 1;
+  __builtin_memcpy(&value, &bits, sizeof(Pack));
+  return value;
+}
+
+template <class Pack>
+EQUIGEO_HOST_DEVICE Pack larger(Pack a, Pack b) {
+  return a > b ? a : b;
 }
 
 // The power of two that brings a number to about one, so that squares stay in range.
@@ -52,7 +60,8 @@ EQUIGEO_HOST_DEVICE Pack inverse_exponent(Pack positive) {
   __builtin_memcpy(&bits, &positive, sizeof(Pack));
   const Bits one = Bits{} + 1, top = Bits{} + (2 * Constants::kBias - 1);
   const Bits exponent = bits >> Constants::kMantissa;
-  bits = (exponent < top ? top - exponent : one) << Constants::kMantissa;
+  const Bits most = top - one;
+  bits = (top - (exponent < most ? exponent : most)) << Constants::kMantissa;
   Pack power;
   __builtin_memcpy(&power, &bits, sizeof(Pack));
   return power;
@@ -68,7 +77,7 @@ struct Direction {
 template <class Pack>
 EQUIGEO_HOST_DEVICE Direction<Pack> direction(const Vector<Pack>& v) {
   const Pack zero = {}, one = number<Pack>(1);
-  const Pack largest = larger_size(larger_size(larger_size(zero, v.x), v.y), v.z);
+  const Pack largest = larger(larger(magnitude(v.x), magnitude(v.y)), magnitude(v.z));
   const Pack power = inverse_exponent(largest);
   const Vector<Pack> scaled = {power * v.x, power * v.y, power * v.z};
   const Pack square = dot(scaled, scaled);
@@ -108,45 +117,58 @@ struct Azimuth {
 };
 
 // Call visit.open(m, azimuth), visit(l, Q_l^m, Q_{l-1}^m, Q_{l-1}^{m+1}) for l = m, m + 1, ..., and
-// visit.close(m, azimuth), for m = 0, 1, ...
+// visit.close(m, azimuth). Returns the azimuth of the next order.
+template <class N, class T, class Visit>
+EQUIGEO_HOST_DEVICE Azimuth<N> visit_order(
+    int64_t m,
+    const HarmonicsTable<T>& table,
+    const Vector<N>& u,
+    const N& square,
+    const Azimuth<N>& azimuth,
+    Visit& visit) {
+  const int64_t column = m * table.size, next = column + table.size;
+  N q = number<N>(table.start[column + m]), before = {};
+  N raised = {}, raised_before = {};  // Q_l^{m+1} and Q_{l-1}^{m+1}
+  // First steps have no second term: its factor is zero, not the square, which may be infinite.
+  N factor = {}, raised_factor = {};
+  visit.open(m, azimuth);
+  for (int64_t l = m; l <= table.lmax; ++l) {
+    visit(l, q, before, raised_before);
+    if (l == table.lmax) {
+      break;
+    }
+    const int64_t k = l + 1;
+    N q_above = (table.up[column + k] * u.y) * q;
+    if (l > m) {
+      q_above = q_above - (table.down[column + k] * square) * before;
+    }
+    before = q;
+    q = q_above;
+    const N raised_above = l == m ? number<N>(table.start[next + k])
+                                  : (table.up[next + k] * u.y) * raised -
+                                        (table.down[next + k] * raised_factor) * raised_before;
+    raised_before = raised;
+    raised = raised_above;
+    raised_factor = factor;
+    factor = square;
+  }
+  visit.close(m, azimuth);
+  if (m == 0) {
+    return {u.z, u.x, azimuth.re, azimuth.im};
+  }
+  return {
+      u.z * azimuth.re - u.x * azimuth.im, u.x * azimuth.re + u.z * azimuth.im, azimuth.re,
+      azimuth.im};
+}
+
+// All orders.
 template <class N, class T, class Visit>
 EQUIGEO_HOST_DEVICE void visit_harmonics(
     const HarmonicsTable<T>& table, const Vector<N>& u, Visit& visit) {
   const N square = dot(u, u);
   Azimuth<N> azimuth = {number<N>(T(1)), N{}, N{}, N{}};
   for (int64_t m = 0; m <= table.lmax; ++m) {
-    const int64_t column = m * table.size, next = column + table.size;
-    N q = number<N>(table.start[column + m]), before = {};
-    N raised = {}, raised_before = {};  // Q_l^{m+1} and Q_{l-1}^{m+1}
-    // First steps have no second term: its factor is zero, not the square, which may be infinite.
-    N factor = {}, raised_factor = {};
-    visit.open(m, azimuth);
-    for (int64_t l = m; l <= table.lmax; ++l) {
-      visit(l, q, before, raised_before);
-      if (l == table.lmax) {
-        break;
-      }
-      const int64_t k = l + 1;
-      const N q_above =
-          (table.up[column + k] * u.y) * q - (table.down[column + k] * factor) * before;
-      before = q;
-      q = q_above;
-      const N raised_above = l == m ? number<N>(table.start[next + k])
-                                    : (table.up[next + k] * u.y) * raised -
-                                          (table.down[next + k] * raised_factor) * raised_before;
-      raised_before = raised;
-      raised = raised_above;
-      raised_factor = factor;
-      factor = square;
-    }
-    visit.close(m, azimuth);
-    if (m == 0) {
-      azimuth = {u.z, u.x, azimuth.re, azimuth.im};
-    } else {
-      azimuth = {
-          u.z * azimuth.re - u.x * azimuth.im, u.x * azimuth.re + u.z * azimuth.im, azimuth.re,
-          azimuth.im};
-    }
+    azimuth = visit_order(m, table, u, square, azimuth, visit);
   }
 }
 

@@ -9,6 +9,9 @@
 namespace equigeo {
 namespace {
 
+// Bytes of a result that a cache shared by cores does not hold: what it holds is written faster.
+constexpr size_t kBeyondSharedCache = 16 << 20;
+
 // Points with their table and the columns of their harmonics.
 struct HarmonicsOperands {
   Tensor x, table;
@@ -61,11 +64,13 @@ struct HarmonicsOperands {
 Tensor spherical_harmonics_op(
     Tensor x, Tensor table, std::vector<int64_t> degrees, bool normalize) {
   const HarmonicsOperands operands(x, table, degrees, normalize);
-  Tensor out = new_result(operands.x, {operands.points, operands.dim});
+  bool stream = false;
+  Tensor out = new_result(operands.x, {operands.points, operands.dim}, &stream);
   for_dtype(operands.x, [&](auto zero) {
     using T = decltype(zero);
     auto op = operands.start<SphericalHarmonics, T>();
     op.out = write<T>(out);
+    op.stream = stream && operands.points * operands.dim * sizeof(T) >= kBeyondSharedCache;
     run(op, operands.x);
   });
   return out;

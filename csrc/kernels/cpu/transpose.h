@@ -17,6 +17,53 @@ EQUIGEO_HOST_DEVICE void transpose(Pack (&rows)[W]) {
   transpose_blocks<W / 2>(rows);
 }
 
+// Lane `lane` of two of four rows, of W lanes each, in blocks of four lanes: the low or high half
+// of either block, element by element or one behind the other.
+constexpr int interleaved(int lane, bool high, int w) {
+  return lane / 4 * 4 + (high ? 2 : 0) + lane % 4 / 2 + (lane % 2 == 0 ? 0 : w);
+}
+constexpr int joined(int lane, bool high, int w) {
+  return lane / 4 * 4 + (high ? 2 : 0) + lane % 2 + (lane % 4 < 2 ? 0 : w);
+}
+
+template <class Pack, int... Lane>
+EQUIGEO_HOST_DEVICE void transpose_fours(Pack (&rows)[4], Sequence<Lane...>) {
+  constexpr int kW = sizeof...(Lane);
+  const Pack low[] = {
+      __builtin_shufflevector(rows[0], rows[1], interleaved(Lane, false, kW)...),
+      __builtin_shufflevector(rows[2], rows[3], interleaved(Lane, false, kW)...)};
+  const Pack high[] = {
+      __builtin_shufflevector(rows[0], rows[1], interleaved(Lane, true, kW)...),
+      __builtin_shufflevector(rows[2], rows[3], interleaved(Lane, true, kW)...)};
+  rows[0] = __builtin_shufflevector(low[0], low[1], joined(Lane, false, kW)...);
+  rows[1] = __builtin_shufflevector(low[0], low[1], joined(Lane, true, kW)...);
+  rows[2] = __builtin_shufflevector(high[0], high[1], joined(Lane, false, kW)...);
+  rows[3] = __builtin_shufflevector(high[0], high[1], joined(Lane, true, kW)...);
+}
+
+// Rows of four numbers are parts of a register. With AVX2 a pick from two is several instructions.
+template <class T>
+EQUIGEO_HOST_DEVICE void join_fours(const T* columns, int64_t stride, T* rows) {
+  using Pack = WidePack<T>;
+  using Row = typename PackOf<T, 4 * sizeof(T)>::Type;
+  constexpr int kW = kWidth<Pack, T>, kRows = kW / 4;
+  Pack parts[4];
+  EQUIGEO_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    parts[i] = Memory<Pack, T>::load(columns + i * stride);
+  }
+  transpose_fours(parts, typename Count<kW>::Type());
+  EQUIGEO_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    Row split[kRows];
+    __builtin_memcpy(split, &parts[i], sizeof(Pack));
+    EQUIGEO_UNROLL
+    for (int part = 0; part < kRows; ++part) {
+      Memory<Row, T>::store(rows + 4 * (4 * part + i), split[part]);
+    }
+  }
+}
+
 // Add what ever smaller blocks exchange, until one row of sums is left.
 template <int H, class Pack, int W>
 EQUIGEO_HOST_DEVICE void add_blocks(Pack (&rows)[W]) {
@@ -76,7 +123,16 @@ template <class T, int D>
 EQUIGEO_HOST_DEVICE bool join_few(
     const T* columns, int64_t stride, int64_t dim, int64_t count, T* rows) {
   constexpr int64_t kW = kWidth<WidePack<T>, T>;
-  return dim == D && count == kW && join_blocks<T, D>(columns, stride, kW, rows) == kW;
+  if (dim != D || count != kW) {
+    return false;
+  }
+#ifdef EQUIGEO_HAS_SHUFFLE
+  if constexpr (D == 4 && EQUIGEO_PACK_BYTES == 32) {
+    join_fours(columns, stride, rows);
+    return true;
+  }
+#endif
+  return join_blocks<T, D>(columns, stride, kW, rows) == kW;
 }
 
 // The first `count` of W rows of `dim` numbers, side by side in a tensor, as `dim` columns; other

@@ -69,7 +69,16 @@ def test_every_tail_of_points_and_columns_is_written_and_nothing_else(degrees):
         want = spherical_harmonics_reference(x, TABLE, degrees, True)
         got = spherical_harmonics(x, TABLE, degrees, True)
         assert_close(got, want, **tolerance(torch.float64, terms=20))
+        single = spherical_harmonics(x.float(), TABLE.float(), degrees, True)
+        assert_close(single, want.float(), **tolerance(torch.float32, terms=20))
         assert_agrees(x, TABLE, degrees, True, terms=1000)
+
+
+def test_rows_written_past_the_caches_are_those_of_few_points():
+    x, table = vectors(300_001, torch.float32), TABLE.float()
+    few = torch.cat([spherical_harmonics(part, table, range(5), True) for part in x.split(10_000)])
+    for _ in range(2):  # only memory that was kept is written past the caches
+        assert_close(spherical_harmonics(x, table, range(5), True), few, rtol=0, atol=0)
 
 
 def test_degree_zero_is_constant():
