@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
@@ -135,23 +136,43 @@ void give_back(void* data, void* bytes) {
 // Made when the library is loaded, where no other thread can fork in the middle of it.
 const ResultMemory& made_early = ResultMemory::instance();
 
-// A tensor in a block, which goes back when the tensor does.
-Tensor wrap(Block block, const Tensor& like, const std::vector<int64_t>& sizes) {
+int32_t dtype_of(const Tensor& like) {
+  int32_t dtype;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &dtype));
+  return dtype;
+}
+
+std::vector<int64_t> contiguous_strides(Sizes sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t i = sizes.size(); i-- > 1;) {
-    strides[i - 1] = strides[i] * sizes[i];
+    strides[i - 1] = strides[i] * std::max<int64_t>(1, sizes.begin()[i]);
   }
+  return strides;
+}
+
+// A tensor in a block, which goes back when the tensor does.
+Tensor wrap(Block block, const Tensor& like, Sizes sizes) {
   void* bytes = reinterpret_cast<void*>(static_cast<intptr_t>(block.bytes));
-  int32_t dtype;
   AtenTensorHandle handle;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &dtype));
   const AOTITorchError error = torch_from_blob(
-      block.data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), 0, dtype,
-      aoti_torch_device_type_cpu(), -1, &handle, aoti_torch_layout_strided(), nullptr, 0, give_back,
-      bytes);
+      block.data, static_cast<int64_t>(sizes.size()), sizes.begin(),
+      contiguous_strides(sizes).data(), 0, dtype_of(like), aoti_torch_device_type_cpu(), -1,
+      &handle, aoti_torch_layout_strided(), nullptr, 0, give_back, bytes);
   if (error != TORCH_SUCCESS) {
     give_back(block.data, bytes);
     refuse("PyTorch makes no tensor of a block of memory");
+  }
+  return Tensor(handle);
+}
+
+// As new_tensor, without the dispatcher, which takes longer than a kernel of a small problem.
+Tensor new_small(const Tensor& like, Sizes sizes) {
+  AtenTensorHandle handle;
+  const AOTITorchError error = aoti_torch_empty_strided(
+      static_cast<int64_t>(sizes.size()), sizes.begin(), contiguous_strides(sizes).data(),
+      dtype_of(like), aoti_torch_device_type_cpu(), -1, &handle);
+  if (error != TORCH_SUCCESS) {
+    refuse_shape(sizes);
   }
   return Tensor(handle);
 }
@@ -170,7 +191,7 @@ Tensor new_result(const Tensor& like, Sizes sizes, bool* stream) {
       return wrap(block, like, sizes);
     }
   }
-  return new_tensor(like, sizes);
+  return new_small(like, sizes);
 }
 
 }  // namespace equigeo
