@@ -11,6 +11,7 @@ from torch import Tensor
 from equigeo._core.tensors import (
     HALF,
     below_autograd,
+    body_of,
     forward_mode_active,
     in_float32,
     recorder,
@@ -182,6 +183,7 @@ class _Op:
         self._tensors = [n for n, name in enumerate(names) if name in signature.tensors]
         self._bfloat16 = [signature.arguments.index(name) for name in bfloat16]
         self._overload = getattr(torch.ops.equigeo, signature.name).default
+        self._body = body_of(self._overload)
         # Binding the arguments of a separate setup_context takes longer than many a kernel.
         self._recorded = _function(forward=self._compute_and_keep(tape), backward=tape.backward)
         self._transformed = _function(
@@ -200,20 +202,21 @@ class _Op:
         return call
 
     def _eager(self) -> Function:
-        overload, compute = self._overload, self._compute
+        overload, body, is_compiling = self._overload, self._body, torch.compiler.is_compiling
         recorded, transformed = recorder(self._recorded), self._transformed.apply
         requires_grad = self._requires_grad
 
         def call(*inputs: Any) -> Any:
             if inputs[0].dtype in HALF and not self._takes(inputs):
                 return in_float32(call, inputs)
-            if torch.compiler.is_compiling():
+            if is_compiling():
                 return overload(*inputs)
             if transforms_active() or forward_mode_active():
                 return transformed(*inputs)
             if torch.is_grad_enabled() and requires_grad(inputs):
                 return recorded(*inputs)
-            return compute(*inputs)
+            with below_autograd():  # as _compute, without another call
+                return body(*inputs)
 
         return call
 
@@ -249,7 +252,7 @@ class _Op:
 
     def _compute(self, *inputs: Any) -> Any:
         with below_autograd():
-            return self._overload(*inputs)
+            return self._body(*inputs)
 
     def _compute_and_keep(self, tape: Tape) -> Function:
         compute, keep = self._compute, tape.keep

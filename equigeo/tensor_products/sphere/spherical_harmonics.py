@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, final
 
@@ -20,6 +20,8 @@ from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.sphere.legendre import Basis, basis_scale, legendre_coefficients
 
+_POLAR, _AXIAL = Irreps("1o"), Irreps("1e")
+
 
 def read_harmonic_degrees(
     l: int | Iterable[Any] | str,  # degrees, or irreps of degrees
@@ -27,16 +29,19 @@ def read_harmonic_degrees(
     irreps_in: Iterable[Any] | str | None = None,
 ) -> tuple[Irreps, list[int]]:
     """Return the vector irrep and one degree per copy, by the rules of e3nn."""
-    terms: list[Any] = [l] if isinstance(l, (int, Integral, str)) else list(l)
-    irreps = Irreps(l) if terms and not isinstance(terms[0], Integral) else None  # type: ignore[arg-type]
+    # A list of int takes no test of an abstract class: those take longer than a small kernel.
+    alone = type(l) is not list and isinstance(l, (int, str, Integral))
+    terms: list[Any] = [l] if alone else list(l)  # type: ignore[arg-type]
+    irreps = Irreps(l) if terms and not isinstance(terms[0], (int, Integral)) else None  # type: ignore[arg-type]
     if irreps_in is None:
         odd = irreps is None or all(p < 0 for _, (l, p) in irreps.terms if l % 2)
-        irreps_in = "1o" if odd else "1e"
-    vector = Irreps(irreps_in)
-    if vector.terms not in (((1, (1, -1)),), ((1, (1, 1)),)):
-        raise ValueError(f"irreps_in must be a vector, 1o, or a pseudovector, 1e, got {vector}")
+        vector = _POLAR if odd else _AXIAL
+    else:
+        vector = Irreps(irreps_in)
+        if vector.terms not in (_POLAR.terms, _AXIAL.terms):
+            raise ValueError(f"irreps_in must be a vector, 1o, or a pseudovector, 1e, got {vector}")
     if irreps is None:
-        degrees = [checked_integer("degree", degree) for degree in terms]
+        degrees = [n if type(n) is int else checked_integer("degree", n) for n in terms]
     else:
         parity = vector.terms[0][1][1]
         for _, (degree, p) in irreps.terms:
@@ -77,17 +82,19 @@ def harmonics_table(lmax: int, normalization: Basis) -> Tensor:  # (6, lmax + 1,
 def evaluate_harmonics(
     x: Tensor,  # (..., 3)
     table: Tensor,  # (6, lmax + 1, lmax + 1), in the compute dtype of x
-    degrees: Sequence[int],
+    degrees: list[int],
     normalize: bool,  # whether to divide vectors by their length
 ) -> Tensor:  # (..., sum of 2 l + 1)
     """Evaluate harmonics of vectors of any shape, for degrees in any order."""
-    points = x if x.ndim == 2 else x.reshape(-1, 3)
+    if x.ndim != 2:
+        values = evaluate_harmonics(x.reshape(-1, 3), table, degrees, normalize)
+        return values.view(*x.shape[:-1], values.shape[-1])
     ascending = sorted(set(degrees))
-    values = spherical_harmonics_op(points, table, ascending, normalize)
-    if ascending != list(degrees):
-        parts = dict(zip(ascending, values.split([2 * l + 1 for l in ascending], 1), strict=True))
-        values = torch.cat([parts[l] for l in degrees], 1)
-    return values if x.ndim == 2 else values.view(*x.shape[:-1], values.shape[-1])
+    values = spherical_harmonics_op(x, table, ascending, normalize)
+    if ascending == degrees:
+        return values
+    parts = dict(zip(ascending, values.split([2 * l + 1 for l in ascending], 1), strict=True))
+    return torch.cat([parts[l] for l in degrees], 1)
 
 
 def check_points(x: Tensor) -> None:
@@ -183,7 +190,7 @@ def spherical_harmonics(
     # A compiler cannot trace the cache; it stores the table in its graph.
     table = _table(*key) if torch.compiler.is_compiling() else _kept_table(*key)
     values = evaluate_harmonics(x, table, degrees, normalize)
-    if not isinstance(l, Irreps) or l.layout == "mul_ir":
+    if type(l) is list or not isinstance(l, Irreps) or l.layout == "mul_ir":
         return values
     return _in_layout(values, _of_degrees(degrees, vector, l))
 
