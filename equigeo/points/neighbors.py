@@ -27,6 +27,7 @@ from equigeo.points.search import (
 )
 
 DIRECT = 8  # dimensions up to which coordinates are subtracted before they are squared
+_BLOCK = 8  # numbers of which only the minimum is sorted first, if few blocks are wanted
 _SQUARES = (1e-15, 1e15)  # coordinates whose squares float32 can represent, for torch-cluster
 
 
@@ -174,10 +175,19 @@ def _compare_all(
         far = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
     if mask is not None:
         far = far.masked_fill(~mask[:, None, :], torch.inf)
-    found = far.topk(count, largest=False)
-    if mask is None:
-        return found.indices
-    return torch.where(found.values < torch.inf, found.indices, found.indices[..., :1])
+    size = points.shape[1]
+    is_small = size % _BLOCK or size < 4 * _BLOCK * count
+    if points.shape[2] <= DIRECT or is_small or far.device.type != "cpu":
+        values, indices = far.topk(count, largest=False)
+    else:
+        # The smallest numbers are in as many blocks, those with the smallest minima.
+        minima = far.unflatten(2, (_BLOCK, size // _BLOCK)).amin(2)
+        few = minima.topk(count, largest=False, sorted=False)
+        members = torch.arange(0, size, size // _BLOCK)
+        candidates = (few.indices[..., None] + members).flatten(2)
+        values, indices = far.gather(2, candidates).topk(count, largest=False)
+        indices = candidates.gather(2, indices)
+    return indices if mask is None else torch.where(values < torch.inf, indices, indices[..., :1])
 
 
 def _search_trees(

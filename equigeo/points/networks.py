@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.tensors import computed_in
+from equigeo._core.tensors import computed_in, rules_see_tangents
 from equigeo.ops.geometry.axis_rules import safe_root
 from equigeo.points.clouds import gather_rows
 from equigeo.points.layers import (
@@ -292,11 +292,23 @@ class EdgeConv(nn.Module):
         near = find_nearest(x, self.neighbors, mask)
         # W (x_i, x_j - x_i) = (W_1 - W_2) x_i + W_2 x_j, and only the second part has a maximum.
         y = self.layer.linear(x)
-        # Rows of all neighbors exist without a graph alone: the backward stores one index per
-        # number. The gradient goes to the first of equals.
-        with torch.no_grad():
-            which = near.gather(2, gather_rows(y, near).max(2).indices)
-        return self.layer.normalize(self.center(x) + y.gather(1, which), mask)
+        return self.layer.normalize(self.center(x) + _largest(y, near), mask)
+
+
+def _largest(
+    y: Tensor,  # (B, P, C)
+    near: Tensor,  # (B, Q, k)
+) -> Tensor:  # (B, Q, C)
+    """Return the maximum of rows per channel, without a tensor of all rows (B, Q, k, C)."""
+    shape = (*near.shape[:2], y.shape[2])
+    rows, (batch, points) = y.flatten(0, 1), y.shape[:2]
+    indices = (near + points * torch.arange(batch, device=y.device)[:, None, None]).flatten()
+    starts = torch.arange(0, len(indices), near.shape[2], device=y.device)
+    # Of its results only the positions of the maxima, the first of equals, which alone get a
+    # gradient; its own has no derivatives. What is not a number is never the nearest.
+    with torch.no_grad(), rules_see_tangents(False):
+        which = torch.embedding_bag(rows, indices, starts, mode=2)[3]
+    return rows.gather(0, which).view(shape)
 
 
 @takes_positive

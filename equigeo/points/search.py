@@ -105,9 +105,8 @@ def nearest_by_trees(
     count: int,
     mask: Tensor | None,  # (B, P)
 ) -> tuple[Tensor, Tensor] | None:
-    """Return the ``count + 1`` nearest points, nearest first, (B, Q, k), -1 if missing, and ties.
-
-    Ties (B, Q, k - 1): where rounding may exchange a point and the next one."""
+    """Return the ``count + 1`` nearest points, (B, Q, k), -1 if missing, and ties (B, Q, k - 1)."""
+    # Nearest first. A tie is where rounding may exchange a point and the next one.
     count = min(count + 1, points.shape[1])
     if library is scipy:
         return _scipy_nearest(points, centers, count, mask)

@@ -75,14 +75,20 @@ def test_other_metric_spaces_are_covered():
     assert asked == [3, 8, 0]
 
 
+@pytest.mark.parametrize("size", [60, 160])  # of the latter, minima of blocks are sorted first
 @pytest.mark.parametrize("dim", [1, 3, 40])
-def test_nearest_neighbors_are_the_nearest_in_order(dim):
+def test_nearest_neighbors_are_the_nearest_in_order(dim, size):
     g = generator(0)
-    x = torch.randn(2, 60, dim, generator=g, dtype=torch.float64)
+    x = torch.randn(2, size, dim, generator=g, dtype=torch.float64)
     centers = torch.randn(2, 7, dim, generator=g, dtype=torch.float64)
     want = torch.cdist(centers, x).topk(5, largest=False).indices
     assert torch.equal(nearest_neighbors(x, 5, centers=centers), want)
-    assert torch.equal(nearest_neighbors(x, 5)[..., 0], torch.arange(60).expand(2, 60))
+    assert torch.equal(nearest_neighbors(x, 5)[..., 0], torch.arange(size).expand(2, size))
+    mask = torch.arange(size) < torch.tensor([[size // 2], [3]])
+    found = nearest_neighbors(x, 5, mask, centers=centers)
+    some = [torch.cdist(c, y[m]).argsort()[:, :5] for c, y, m in zip(centers, x, mask, strict=True)]
+    assert torch.equal(found[0], some[0])
+    assert torch.equal(found[1], some[1][:, [0, 1, 2, 0, 0]])
 
 
 def test_padding_is_no_neighbor_and_points_that_nearly_coincide_are_told_apart():
