@@ -409,7 +409,7 @@ bench-check: $(VENV)/.with-bench ## whether a ratio fell by more than 20 % again
 
 .PHONY: bench-record
 bench-record: $(VENV)/.with-bench ## write or continue bench/results/layers.json for 20 minutes, on a quiet machine
-	$(BIN)/python -m bench.layers --keep --minutes 20 $(BENCH_ARGS)
+	$(BIN)/python -m bench.layers --keep --minutes 20 --seconds 1 $(BENCH_ARGS)
 
 .PHONY: clean
 clean: ## remove what was built, but neither $(VENV) nor results

@@ -1,7 +1,5 @@
 """Whether files under ``bench/results/`` have the form that ``bench/schema.json`` describes.
 
-    python -m bench.schema [FILE ...]
-
 Understood is as much of JSON Schema as that file uses, so that no package is needed for it; a
 keyword that is not understood is an error.
 """
@@ -10,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,15 +85,3 @@ RULES: dict[str, Callable[[Any, Any, str], Iterator[str]]] = {
     "$ref": _ref, "anyOf": _any_of, "type": _type, "enum": _enum, "pattern": _pattern,
     "required": _required, "properties": _properties, "items": _items, "minItems": _min_items,
 }  # fmt: skip
-
-
-def main(names: list[str]) -> int:
-    """Print all problems; the exit status is 1 if anything is."""
-    files = [Path(name) for name in names] or sorted(RESULTS.rglob("*.json"))
-    found = [f"{file}{each}" for file in files for each in problems(json.loads(file.read_text()))]
-    print("\n".join(found) or f"{len(files)} files have the form of bench/schema.json")
-    return int(bool(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

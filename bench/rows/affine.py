@@ -50,6 +50,14 @@ GROUPS: dict[str, Callable[[], GroupSamples]] = {
 }
 # Channels, pixels along an axis of kernels and of images.
 SIZES = {2: (16, 7, 28), 3: (2, 5, 16)}
+SAMPLED = "Kernels are networks, evaluated in every call; escnn expands a fixed basis."
+EQUAL = "It calls the same function of PyTorch: both sides are equal up to noise."
+WHYS = {
+    "GroupPool": EQUAL,
+    "SampleLayerNorm": EQUAL,
+    "SampleBatchNorm": EQUAL,
+    "PointFrame": "Frames are computed in float64, are proper, and fit flat clouds.",
+}
 IN_IMAGES = ("LiftConv", "GroupConv", "SeparableGroupConv", "ProjectConv")
 
 
@@ -201,7 +209,7 @@ def rows() -> list[Row]:
     found = [
         Row(
             f"affine.{name}", group, partial(images, name, group, 4),
-            size="short" if group == "SO(2), 8 samples" else "usual",
+            size="short" if group == "SO(2), 8 samples" else "usual", why=SAMPLED,
         )
         for group in GROUPS
         for name in IN_IMAGES
@@ -209,7 +217,7 @@ def rows() -> list[Row]:
     found.append(
         Row(
             "affine.GroupConv", "SO(2), 8 samples, batch 16",
-            partial(images, "GroupConv", "SO(2), 8 samples", 16),
+            partial(images, "GroupConv", "SO(2), 8 samples", 16), why=SAMPLED,
         )
     )  # fmt: skip
     clouds = {
@@ -247,4 +255,10 @@ def rows() -> list[Row]:
             lambda: network(lambda: cloud("default", dropout=0.0), (16, 1024, 3)),
         ),
     }  # fmt: skip
-    return [*found, *(Row(f"affine.{n}", p, m, size="short") for n, (p, m) in others.items())]
+    return [
+        *found,
+        *(
+            Row(f"affine.{name}", problem, make, size="short", why=WHYS.get(name, ""))
+            for name, (problem, make) in others.items()
+        ),
+    ]

@@ -253,16 +253,23 @@ LAYERS: dict[str, Callable[[str], Problem]] = {
 LEVELS = {"10^3 faces": "short", "10^5 faces": "usual", "10^6 faces": "large"}
 
 
+TWO_GRAPHS = "It convolves two graphs: nodes are faces, and pairs of adjacent faces."
+ON_VERTICES = "DiffusionNet works on vertices, and its eigenvectors are given."
+WHYS = {
+    "mesh.PrimalDualConv": TWO_GRAPHS,
+    "mesh.PrimalDualFieldConv": TWO_GRAPHS,
+    "mesh.PrimalDualClassifier": f"{TWO_GRAPHS} {ON_VERTICES}",
+    "mesh.PrimalDualSegmenter": f"{TWO_GRAPHS} {ON_VERTICES}",
+    "mesh.nn.RectifiedBatchNorm": "In evaluation it calls PyTorch's batch norm behind checks.",
+}
+
+
 def rows() -> list[Row]:
-    whys = {
-        "mesh.PrimalDualConv": "It convolves two graphs: faces, and pairs of adjacent faces.",
-        "mesh.PrimalDualFieldConv": "Its features are fields of 32 components on two graphs.",
-    }
     return [
         Row(
             name, size, partial(make, size),
             ("forward",) if make is construction else ("forward", "both"),
-            FACES[size], "face", LEVELS[size], whys.get(name, ""),
+            FACES[size], "face", LEVELS[size], WHYS.get(name, ""),
         )
         for name, make in LAYERS.items()
         for size in SIDES

@@ -236,6 +236,7 @@ def rows() -> list[Row]:
         Row(
             f"points.{name}", f"{count} clouds of {size:,}", partial(make, (count, size)),
             ("forward",), count * size, "point", "short" if size < 1000 else "usual",
+            "Clouds are validated, and ties and rounding are settled; the peers do neither.",
         )
         for name, make in (
             ("nearest_neighbors", nearest),
