@@ -65,7 +65,11 @@ def decompose_ops(program: ExportedProgram) -> ExportedProgram:
             sizes[leaf] = {k: Dim.DYNAMIC for k, size in axes if not isinstance(size, int)}
     # opt_einsum compares sizes, which would fix them.
     with torch.backends.opt_einsum.flags(enabled=False):
-        return torch.export.export(module, *examples, dynamic_shapes=sizes)
+        found = torch.export.export(module, *examples, dynamic_shapes=sizes)
+    if any(not node.users for node in found.graph.find_nodes(op="placeholder")):
+        # torch.onnx.export cannot evaluate guards on inputs that a program does not read.
+        found._guards_code = []
+    return found
 
 
 def _with_own_names(program: ExportedProgram) -> Any:

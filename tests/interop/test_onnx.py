@@ -5,11 +5,13 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.utils import _pytree
 
 from equigeo.interop import accelerate, decompose_ops, restore
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import o3
 from tests.interop.test_decompose_ops import BY_NAME, exported, more_rows
+from tests.mesh.test_export import network, program_of, several
 from tests.tier import tier
 
 reason = "needs onnx and onnxscript: make test-interop"
@@ -53,6 +55,20 @@ def test_a_decomposed_layer_is_exported_for_any_number_of_rows(name):
     # PyTorch writes scalar factors of its activations in float32.
     close = tolerance(torch.float32, terms=2**10)
     torch.testing.assert_close(evaluate(onnx, inputs), layer(*inputs), **close)
+
+
+@pytest.mark.parametrize("kind", tier(["classifier"], ["classifier", "segmenter"]))
+def test_a_mesh_network_is_exported_for_any_number_of_faces(kind):
+    model = network(kind, torch.float32)
+    program = decompose_ops(program_of(kind, torch.float32))
+    onnx = torch.onnx.export(program, dynamo=True)
+    for mesh in several():
+        graph = model.graph(mesh)
+        leaves = _pytree.tree_leaves(graph)
+        given = dict(zip(program.graph_signature.user_inputs, leaves, strict=True))
+        inputs = [given[x.name] for x in onnx.model_proto.graph.input]
+        close = tolerance(torch.float32, terms=2**10)
+        torch.testing.assert_close(evaluate(onnx, inputs)[0], model(graph).detach(), **close)
 
 
 class Model(nn.Module):

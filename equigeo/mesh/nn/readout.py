@@ -124,6 +124,8 @@ class _Groups:
         """Return the maximum of each column per mesh, (size, channels); zero without rows."""
         if not x.shape[0]:
             return x.new_zeros(self.size, x.shape[1])
+        if self.are_even and torch.compiler.is_exporting():  # for any number of rows
+            return x.unflatten(0, (self.size, -1)).amax(dim=1)
         with torch.no_grad():
             # The gradient goes to the first row with the maximum.
             row = self._first_rows(x)
@@ -159,8 +161,6 @@ class _Groups:
 def _first_largest(x: Tensor) -> Tensor:
     """Return the first index of the maximum along axis 1, (groups, channels)."""
     rows = x.shape[1]
-    if recording():  # a program is for any number of rows
-        return x.max(dim=1).indices
     # PyTorch computes `amax` 40x faster than the maximum with its index for many rows, so the first
     # block with the maximum is located before the row inside it.
     block = _BLOCK if rows > 2 * _BLOCK * _BLOCK else _SMALL_BLOCK

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.checks import check_device, check_edge_lists, check_features
-from equigeo._core.tensors import computes_in_float32
+from equigeo._core.tensors import computes_in_float32, recording
 from equigeo.ops.runtime.batching import channels
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
@@ -71,6 +71,9 @@ def segment_of_rows(
     rows: int,  # number of rows
 ) -> Tensor:  # (rows,), int64
     """Return the segment of each row, or the number of segments for rows beyond the last end."""
+    if recording():  # ONNX has no search: the number of ends up to each row
+        counts = ends.new_zeros(rows + 1).index_add(0, ends, torch.ones_like(ends))
+        return counts[:-1].cumsum(0)
     # Never writes out of bounds; repeat_interleave(output_size=rows) trusts the offsets.
     places = torch.arange(rows, device=ends.device)
     return torch.searchsorted(ends.contiguous(), places, right=True)
