@@ -2,6 +2,7 @@
 // short.
 #include "kernels/cuda/plan.h"
 
+#include "kernels/cuda/known_tables.h"
 #include "kernels/cuda/launch.cuh"
 #include "math/path_table.h"
 
@@ -349,8 +350,23 @@ __device__ Span gap_before(const Plan<T>& plan, int64_t r) {
   return {begin, span(plan, r).begin - begin, 1};
 }
 
+// Whether a table is one that is known.
 template <class T>
-__device__ void plan_tiles(const PathTable<T>& table, const Plan<T>& plan) {
+__device__ bool is_known(const Plan<T>& plan, const KnownTable& known) {
+  bool same = known.paths > 0 && plan.side == Side::kOut;
+  for (int p = 0; p < known.paths && same; ++p) {
+    const PlannedPath& path = plan.path[p];
+    const KnownPath& other = known.path[p];
+    same = path.mul == known.mul && path.mul2 == 1 && path.d1 == known.d1[other.x] &&
+           path.d3 == other.d3 && path.x == known.mul * known.before_x(other.x) &&
+           path.out == known.mul * known.before_out(p) && path.weight == known.mul * p;
+  }
+  return same;
+}
+
+template <class T>
+__device__ void plan_tiles(
+    const PathTable<T>& table, const Plan<T>& plan, const KnownTable& known) {
   sort_paths(table, plan);
   __syncthreads();
   for (int64_t r = threadIdx.x; r <= plan.count; r += blockDim.x) {
@@ -383,21 +399,24 @@ __device__ void plan_tiles(const PathTable<T>& table, const Plan<T>& plan) {
       plan.totals->numbers =
           last_path == nullptr ? 0 : last_path->matrix + last_path->numbers * last_path->mul2;
       plan.totals->covers_weight = covers_weight(table);
+      plan.totals->known = is_known(plan, known);
     }
   }
 }
 
 // One block per path for its coefficients, and one for all tiles of each side.
 template <class T>
-__global__ void __launch_bounds__(kThreads, kPlanBlocks)
-    plan_paths(const __grid_constant__ PathTable<T> table, const __grid_constant__ Plans<T> plans) {
+__global__ void __launch_bounds__(kThreads, kPlanBlocks) plan_paths(
+    const __grid_constant__ PathTable<T> table,
+    const __grid_constant__ Plans<T> plans,
+    const __grid_constant__ KnownTable known) {
   const LastRead& last = plans.last_read;
   if (blockIdx.x < table.count) {
     return plan_coefficients(table, blockIdx.x, plans.by_out, last);
   }
   const bool out = blockIdx.x == table.count;
   make_if_changed(
-      last, [&] { plan_tiles(table, out ? plans.by_out : plans.by_first); },
+      last, [&] { plan_tiles(table, out ? plans.by_out : plans.by_first, known); },
       Read<Path>{table.path, last.paths + (out ? 1 : 2) * table.count, table.count});
 }
 
@@ -423,7 +442,10 @@ const char* make_plans(const PathTable<T>& table, const Plans<T>& plans, void* s
     return "a row, or the table of coefficients, has 2^27 elements or more";
   }
   const unsigned blocks = static_cast<unsigned>(table.count + 2);
-  launch_kernel(plan_paths<T>, blocks, kThreads, 0, stream, table, plans);
+  const KnownTable* known = known_table(table);
+  launch_kernel(
+      plan_paths<T>, blocks, kThreads, 0, stream, table, plans,
+      known == nullptr ? KnownTable{} : *known);
   return launch_error();
 }
 

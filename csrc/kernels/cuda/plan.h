@@ -58,6 +58,7 @@ struct Totals {
   int tiles;
   int numbers;  // of all matrices of an edge
   bool covers_weight;
+  bool known;  // whether a kernel for this table alone makes the rows of this side
 };
 
 // The side of the paths whose rows are made of tiles.

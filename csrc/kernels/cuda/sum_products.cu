@@ -4,6 +4,7 @@
 #include "kernels/cuda/sum_products.h"
 
 #include "kernels/cuda/sum_edges.cuh"
+#include "kernels/cuda/sum_targets.cuh"
 
 namespace equigeo {
 namespace {
@@ -83,6 +84,9 @@ __device__ __forceinline__ void make_rows(
 template <bool Second, class S>
 __global__ void __launch_bounds__(kWarps<S>* kWarp, kResident<S, Second>)
     sum_rows(SumProducts<S> op, int together) {
+  if (op.known && op.plan.totals->known) {
+    return;
+  }
   WarpMemory<S>& memory = static_shared<WarpMemory<S>[kWarps<S>]>()[threadIdx.y];
   const int tiles = op.plan.totals->tiles;
   const int64_t step = static_cast<int64_t>(gridDim.x) * together;
@@ -130,6 +134,25 @@ void launch_sums(const SumProducts<S>& op, void* stream) {
   launch_kernel(sum_rows<Second, S>, grid, block, 0, stream, op, static_cast<int>(together));
 }
 
+// Launch the kernel that is for a table of these sizes, if there is one. Whether it is that table
+// is known on the device alone: it or the kernel of all tables has nothing to do.
+template <int N = 0>
+bool launch_known(const SumProducts<float>& op, const KnownTable* known, void* stream) {
+  if constexpr (N < kNumKnown) {
+    if (known != kKnownTables[N]) {
+      return launch_known<N + 1>(op, known, stream);
+    }
+    launch_targets<*kKnownTables[N]>(op, stream);
+    return true;
+  }
+  return false;
+}
+
+template <class S>
+bool is_plain_conv(const SumProducts<S>& op) {
+  return op.edges.ptr != nullptr && op.weight != nullptr && op.x_ir_mul && !op.second;
+}
+
 }  // namespace
 
 template <class S>
@@ -137,10 +160,14 @@ const char* sum_products(const SumProducts<S>& op, void* stream) {
   if (op.edges.rows == 0 || op.plan.dim_out == 0) {
     return nullptr;
   }
+  SumProducts<S> rest = op;
+  if constexpr (std::is_same_v<S, float>) {
+    rest.known = is_plain_conv(op) && launch_known(op, known_table(op.plan), stream);
+  }
   if (op.second) {
-    launch_sums<true>(op, stream);
+    launch_sums<true>(rest, stream);
   } else {
-    launch_sums<false>(op, stream);
+    launch_sums<false>(rest, stream);
   }
   return launch_error();
 }

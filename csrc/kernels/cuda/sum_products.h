@@ -21,6 +21,7 @@ struct SumProducts {
   bool x_ir_mul;  // the layout of x, which may be another than that of the plan
   OperandTangents<S> tangents;
   bool second;  // whether these are the derivatives along tangents
+  bool known;   // whether a kernel for the table, if it is the one, has been launched
 };
 
 // Queue the sums on a stream; null, or what went wrong.
