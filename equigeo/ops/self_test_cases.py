@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations_with_replacement
+from itertools import chain, combinations_with_replacement, product
 from typing import Any
 
 import torch
@@ -36,6 +36,8 @@ class Case:
     rest: tuple[Any, ...]  # tables in float64, indices, numbers
     terms: int = EDGES * NODES  # length of the longest sum
     differentiable: int | None = None  # number of leading differentiable results, by default all
+    others: tuple[Case, ...] = ()  # other problems of the op, for kernels of their own
+    orders: int = 2  # of derivatives
 
 
 def all_cases() -> list[Case]:
@@ -168,13 +170,25 @@ def _products() -> Iterator[Case]:
             (f"{op}_double_backward", [*form, *operands], (*layout, True, True, True, True)),
         ):
             terms = max(n * dim for n, dim in shapes) if layout else EDGES * NODES
-            yield Case(name, draw_features(*shapes), (*rest, *more), terms)
+            others = tuple(_coupled_cases()) if name == "channelwise_conv" else ()
+            yield Case(name, draw_features(*shapes), (*rest, *more), terms, others=others)
     shapes = [(NODES, channelwise.dim_x), (EDGES, channelwise.dim_y)]
     features = draw_features(*shapes, (EDGES, 3), (3, channelwise.dim_weight))
     tensors = (channelwise.paths, channelwise.entries, channelwise.values)
     arguments = (*graph, *tensors, channelwise.dim_out, False)
     yield Case("radial_conv", features, arguments, EDGES * channelwise.dim_x)
     yield from _splines(channelwise)
+
+
+def _coupled_cases() -> Iterator[Case]:
+    """Return convolutions of MACE, which have CUDA kernels of their own for values."""
+    graph = example_graph().values()
+    for lmax, ir_mul in ((0, True), (1, False), (2, True)):
+        table = coupled_table(lmax, ir_mul=ir_mul)
+        shapes = (NODES, table.dim_x), (EDGES, table.dim_y), (EDGES, table.dim_weight)
+        tensors = (table.paths, table.entries, table.values)
+        rest = (*graph, *tensors, table.dim_out, table.ir_mul)
+        yield Case("channelwise_conv", draw_features(*shapes), rest, orders=0)
 
 
 def _splines(channelwise: PathTable) -> Iterator[Case]:
@@ -200,6 +214,20 @@ def example_coefficients(d1: int, d2: int, d3: int) -> Tensor:
 
 def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
     return Path(x, y, out, weight, example_coefficients(x.d, y.d, out.d))
+
+
+def coupled_table(lmax: int, *, ir_mul: bool) -> PathTable:
+    """Return the table of MACE for 128 channels of degrees up to ``lmax``."""
+    mul, out = 128, 0
+    paths: list[Path] = []
+    for l3, l1, l2 in product(range(4), range(lmax + 1), range(4)):
+        if abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 0:
+            x = Segment.block(mul * l1**2, mul, 2 * l1 + 1, ir_mul=ir_mul)
+            z = Segment.block(out, mul, 2 * l3 + 1, ir_mul=ir_mul)
+            paths.append(_path(x, Segment.block(l2**2, 1, 2 * l2 + 1), z, mul * len(paths)))
+            out += z.mul * z.d
+    dims = (mul * (lmax + 1) ** 2, 16, mul * len(paths), out)
+    return PathTable.from_paths(paths, dims, by_output=True)
 
 
 def _channelwise_table() -> PathTable:

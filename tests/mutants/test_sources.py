@@ -52,6 +52,7 @@ def test_every_array_in_shared_memory_is_made_smaller():
         "so2_turn_back.cuh",
         "spherical_harmonics.cu",
         "sum_products.cu",
+        "sum_targets.cuh",
         "symmetric_contraction.cu",
     }
     for path in (ROOT / KERNELS).glob("*.cu*"):

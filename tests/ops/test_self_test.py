@@ -9,11 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from equigeo import tensor_products as tp
 from equigeo.ops import check_ops, kernels_info, runs_compiled, self_test
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.tape import Signature
 from equigeo.ops.self_test import Deviation, worst_deviation
-from equigeo.ops.self_test_cases import Case, all_cases
+from equigeo.ops.self_test_cases import Case, all_cases, coupled_table
+from equigeo.tensor_products.path_tables import StoredTable
 from tests.ops.simulated import ROOT
 
 # Its body is made of PyTorch's matrix products and eigenvectors, on every device.
@@ -139,6 +141,17 @@ def test_every_op_that_has_kernels_has_one_case_which_is_whole_and_always_the_sa
             assert x.numel() < 3 or x.flatten().unique().numel() > 2, case.op
     for one, other in zip(CASES, all_cases(), strict=True):
         assert all(map(torch.equal, one.features, other.features))
+
+
+@pytest.mark.parametrize("lmax", [0, 1, 2])
+def test_known_tables_are_those_of_layers(lmax):
+    sphere = ["0e", "1o", "2e", "3o"]
+    scaled = "+".join(f"128x{ir}" for ir in sphere[: lmax + 1])
+    layer = tp.ChannelwiseTensorProduct(scaled, "+".join(sphere), "+".join(sphere))
+    (stored,) = (part for part in layer.modules() if isinstance(part, StoredTable))
+    got, expected = stored.for_dtype(torch.float64), coupled_table(lmax, ir_mul=False)
+    assert torch.equal(got.paths[:, :16], expected.paths[:, :16])  # all but coefficients
+    assert (got.dim_x, got.dim_y) == (expected.dim_x, expected.dim_y)
 
 
 @needs_kernels
