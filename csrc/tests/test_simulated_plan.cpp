@@ -25,7 +25,7 @@ struct Problem {
     table.dim_y = table.dim_weight = table.dim_out = 4;
     table.weighted = true;
     table.kept = keep ? kept.data() : nullptr;
-    std::fill(scratch.begin(), scratch.end(), char{-1});
+    std::fill(scratch.begin(), scratch.end(), '\xff');
     Carver memory(scratch.data());
     const Plans<float> plans = cut_plans(table, memory);
     check::holds(make_plans(table, plans, nullptr) == nullptr, "no error");

@@ -61,7 +61,7 @@ struct Problem {
     table.entry = entries.data();
     table.value = values.data();
     out.assign(static_cast<size_t>(kTargets3 * table.dim_out), NAN);
-    std::fill(scratch.begin(), scratch.end(), char{-1});
+    std::fill(scratch.begin(), scratch.end(), '\xff');
     Carver memory(scratch.data());
     const Plans<float> plans = cut_plans(table, memory);
     check::holds(make_plans(table, plans, nullptr) == nullptr, "planned");
