@@ -316,7 +316,7 @@ tsan: $(VENV)/.with-test ## run the op table in two threads under the thread san
 	$(TSAN_RUN)
 
 .PHONY: cuda
-cuda: $(VENV)/.torch ## compile the CUDA kernels and print their registers and spills
+cuda: $(VENV)/.with-test ## compile the CUDA kernels, count registers and machine instructions
 	@command -v nvcc >/dev/null || { echo "error: nvcc is not on the PATH" >&2; exit 1; }
 	$(CONFIGURE) -B build/cuda -DEQUIGEO_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
 	cmake --build build/cuda --clean-first --target _kernels_cuda > build/cuda/build.log \
@@ -325,6 +325,7 @@ cuda: $(VENV)/.torch ## compile the CUDA kernels and print their registers and s
 	  | sed -E 's/^ptxas info *: //; s/^ +//'
 	! grep -E ' [1-9][0-9]* bytes spill' build/cuda/build.log \
 	  || { echo "error: a kernel spills registers" >&2; exit 1; }
+	$(BIN)/python -m bench.cuda_resources --check
 
 # CUDA kernels executed on the CPU, with two kinds of checks: of every access, and of the order of
 # accesses. Every row of the op table, with two orders of gradients, in three orders of threads.

@@ -72,7 +72,11 @@ SLICES = {
     "sanitize": Slice("make sanitize", KERNELS, in_ci=True),
     "tsan": Slice("make tsan", KERNELS),
     "arm": Slice("make test-arm", ("csrc", "equigeo/ops", "CMakeLists.txt"), in_ci=True),
-    "cuda": Slice("make cuda", ("csrc", ":!csrc/*.md", "CMakeLists.txt"), in_ci=True),
+    "cuda": Slice(
+        "make cuda",
+        ("csrc", ":!csrc/*.md", "CMakeLists.txt", "bench/cuda_resources.py"),
+        in_ci=True,
+    ),
     "simulate": Slice("make simulate", KERNELS, in_ci=True),
     "e3nn04": Slice("make test-e3nn04", (*LAYERS, "tests/reps", "tests/e3nn04.py"), in_ci=True),
     "interop": Slice("make test-interop", (*LAYERS, "docs/tutorials/pretrained.py"), in_ci=True),
