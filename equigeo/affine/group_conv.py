@@ -50,10 +50,12 @@ class ImageConvolution(SavedOptions):
     def _saved_options(self) -> Mapping[str, Any]:
         return {"padding_mode": self.spec.padding_mode, "measure": self.measure}
 
-    def _convolve(self, x: Tensor, kernel: Tensor, groups: int = 1) -> Tensor:
-        mode = self.spec.padding_mode
+    def _convolve(
+        self, x: Tensor, kernel: Tensor, groups: int = 1, channels_last: bool = True
+    ) -> Tensor:
+        mode, options = self.spec.padding_mode, {"stride": self.stride, "groups": groups}
         return convolve(
-            x, kernel, padding=self.padding, padding_mode=mode, stride=self.stride, groups=groups
+            x, kernel, channels_last, padding=self.padding, padding_mode=mode, **options
         )
 
     def _on_grid(self, values: Tensor) -> Tensor:
@@ -175,9 +177,11 @@ class GroupConv(GroupConvolution):
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
         # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as features are packed.
-        kernel = self.evaluate_kernel(inputs, outputs)
-        kernel = kernel.transpose(0, 1).transpose(2, 3).flatten(2, 3).flatten(0, 1)
-        return self._convolve(packed, kernel)
+        kernel = self.evaluate_kernel(inputs, outputs).transpose(0, 1).transpose(2, 3)
+        # On CPUs, dense products of many channels are slower in channels-last format in space, and
+        # in the plane without AVX-512, with which both take equally long. Others are faster in it.
+        is_cpu = packed.device.type == "cpu"
+        return self._convolve(packed, kernel.flatten(2, 3).flatten(0, 1), channels_last=not is_cpu)
 
 
 @moved_arguments("spec", KernelSpec, "padding_mode")
@@ -264,16 +268,19 @@ _CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 def convolve(
     x: Tensor,  # (B, C, *S)
     kernel: Tensor,  # (C_out, C / groups, *k), cast to the dtype of x
+    channels_last: bool = True,
     *,
     padding: int = 0,
     padding_mode: PaddingMode = "zeros",
     **options: Any,  # stride and groups
 ) -> Tensor:  # (B, C_out, *S_out)
-    """Cross-correlate in any number of dimensions, in channels-last memory format."""
+    """Cross-correlate in any number of dimensions, in one memory format."""
     n = x.ndim - 2
-    # A channels-last kernel gives a channels-last result, which the next layer packs as a view.
+    # The result has the format of the kernel; the next layer packs either as a view.
     kernel = kernel.to(x.dtype)
-    if n in _CHANNELS_LAST:
+    if not channels_last:
+        x, kernel = x.contiguous(), kernel.contiguous()
+    elif n in _CHANNELS_LAST:
         kernel = kernel.contiguous(memory_format=_CHANNELS_LAST[n])
     if padding and padding_mode == "circular":
         x = F.pad(x, [padding] * (2 * n), mode="circular")

@@ -189,7 +189,7 @@ class SampleBatchNorm(nn.BatchNorm1d):
     def forward(self, x: Tensor) -> Tensor:
         """Normalize features ``(B, C, N, *S)``, keeping the memory layout of this package."""
         # Statistics for each sample would distinguish samples, and break equivariance.
-        # Layers leave channels innermost in memory, then samples: rows in that order are a view.
+        # Most layers leave channels innermost, then samples: rows in that order are a view.
         order = [0, *range(3, x.ndim), 2, 1]
         rows = x.permute(order)
         normalized = super().forward(rows.reshape(-1, x.shape[1])).view(rows.shape)

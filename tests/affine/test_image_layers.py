@@ -196,8 +196,12 @@ def test_packing_is_undone_and_memory_order_kept() -> None:
     assert torch.equal(unpack(packed, 4), x)
     x, samples = torch.rand(2, 1, 8, 8), equidistant_rotations(6)
     spec = KernelSpec(3)
-    features, _ = GroupConv(SO(2), 4, 4, spec)(*LiftConv(SO(2), 1, 4, spec)(x, samples))
+    lifted = LiftConv(SO(2), 1, 4, spec)(x, samples)
+    features, _ = SeparableGroupConv(SO(2), 4, 4, spec, spatial="dense")(*lifted)
     assert features.permute(0, 3, 4, 2, 1).is_contiguous()
+    for given in (lifted[0], lifted[0].contiguous()):
+        features, _ = GroupConv(SO(2), 4, 4, spec, bias=False)(given, samples)
+        assert features.transpose(1, 2).is_contiguous()
 
 
 ONE = tensor([1.0])
