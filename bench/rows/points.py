@@ -246,7 +246,13 @@ def rows() -> list[Row]:
         for count, size in SHAPES
     ]  # fmt: skip
     found += [
-        Row(f"points.{name}", f"{count} clouds of 1,024", partial(network, name), size="short")
+        Row(
+            f"points.{name}",
+            f"{count} clouds of 1,024",
+            partial(network, name),
+            size="short",
+            why="Maxima keep an index for gradients, in evaluation too; those of the peer do not.",
+        )
         for name, count in CLOUDS.items()
     ]
     found += [

@@ -261,7 +261,7 @@ def rows() -> list[Row]:
         )
         for name, (problem, make) in layers.items()
     ]
-    slower = "sphericart has straight-line code per degree; ours reads tables."
+    slower = "Calls and reading points take most of the time; degrees above 3 are loops."
     found += [
         Row(
             "tensor_products.SphericalHarmonics", f"l = 0 to {lmax}, {points:,} points",
