@@ -1,5 +1,6 @@
 // Plans of path tables that are kept from call to call.
 #include "kernels/cuda/plan.cu"
+#include "register/cuda/kept_memory.cpp"
 #include "simulated.h"
 
 namespace equigeo {
@@ -133,6 +134,57 @@ const bool in_kept_memory = check::add("what is kept fits into the memory that i
           end, const_cast<const char*>(problem.kept.data()) + problem.kept.size(),
           [](char byte) { return byte == 0; }),
       "nothing behind");
+});
+
+constexpr int64_t kMebibyte = 1 << 20;
+
+void* kept_for(int64_t table, CUstream_st stream, int64_t bytes = 64) {
+  return kept_memory(TableKey{table}, bytes, &stream).get();
+}
+
+const bool apart = check::add("every stream and graph keeps plans of its own", [] {
+  const int64_t before = equigeo_plans_made();
+  // Handles are the same: streams are told apart by their numbers.
+  const std::vector<CUstream_st> queues{{0, 0}, {1, 0}, {2, 0}, {1, 1}, {1, 2}, {2, 2}};
+  std::vector<void*> memory;
+  for (const CUstream_st& queue : queues) {
+    memory.push_back(kept_for(1, queue));
+    check::holds(*static_cast<char*>(memory.back()) == 0, "zeros at first");
+    *static_cast<char*>(memory.back()) = 1;
+  }
+  for (size_t n = 0; n < queues.size(); ++n) {
+    check::holds(kept_for(1, queues[n]) == memory[n], "found again");
+    check::holds(std::count(memory.begin(), memory.end(), memory[n]) == 1, "not shared");
+    check::holds(*static_cast<char*>(memory[n]) == 1, "with what was there");
+  }
+  check::holds(kept_for(2, {1, 0}) != memory[1], "another table");
+  check::holds(equigeo_plans_made() == before + 7, "made once each");
+  check::holds(kept_for(3, {1, 0}, 0) == nullptr, "nothing to keep");
+});
+
+const bool bounded = check::add("graphs keep their plans and take no room from other calls", [] {
+  const CUstream_st stream{1, 0};
+  std::vector<void*> graphs;
+  for (uint64_t graph = 10; graph < 13; ++graph) {
+    graphs.push_back(kept_for(1, {1, graph}, 20 * kMebibyte));
+    check::holds(graphs.back() != nullptr, "room for a graph");
+  }
+  check::holds(kept_for(1, {1, 13}, 20 * kMebibyte) == nullptr, "no room for another one");
+  const void* first = kept_for(1, stream);
+  const void* second = kept_for(2, stream);
+  check::holds(kept_for(1, stream) == first && kept_for(2, stream) == second, "calls keep two");
+  for (int64_t table = 100; table < 103; ++table) {
+    kept_for(table, stream, 30 * kMebibyte);
+  }
+  const int64_t before = equigeo_plans_made();
+  check::holds(kept_for(102, stream, 30 * kMebibyte) != nullptr, "the last two fit");
+  check::holds(kept_for(101, stream, 30 * kMebibyte) != nullptr, "the last two fit");
+  check::holds(equigeo_plans_made() == before, "kept");
+  kept_for(1, stream);
+  check::holds(equigeo_plans_made() == before + 1, "forgotten for larger ones");
+  for (uint64_t graph = 10; graph < 13; ++graph) {
+    check::holds(kept_for(1, {1, graph}, 20 * kMebibyte) == graphs[graph - 10], "graphs keep");
+  }
 });
 
 }  // namespace

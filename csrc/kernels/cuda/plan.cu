@@ -452,34 +452,46 @@ const char* make_plans(const PathTable<T>& table, const Plans<T>& plans, void* s
 template const char* make_plans(const PathTable<float>&, const Plans<float>&, void*);
 template const char* make_plans(const PathTable<double>&, const Plans<double>&, void*);
 
-bool captures_graph(void* stream) {
+bool find_queue(void* stream, Queue& queue) {
+  const auto handle = static_cast<cudaStream_t>(stream);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t error = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
-  return error != cudaSuccess || status != cudaStreamCaptureStatusNone;
+  unsigned long long id = 0, graph = 0;
+  if (cudaStreamGetCaptureInfo(handle, &status, &graph) != cudaSuccess ||
+      cudaStreamGetId(handle, &id) != cudaSuccess) {
+    cudaGetLastError();  // calls go on without
+    return false;
+  }
+  const bool captures = status == cudaStreamCaptureStatusActive;
+  queue = {static_cast<int64_t>(id), captures, captures ? static_cast<int64_t>(graph) : 0};
+  return captures || status == cudaStreamCaptureStatusNone;
 }
 
-void* take_kept_memory(int64_t bytes, void* stream) {
-  if (captures_graph(stream)) {
-    return nullptr;
-  }
+void* take_kept_memory(int64_t bytes) {
   const AnyCapture anyway;
+  const auto size = static_cast<size_t>(bytes);
   void* memory = nullptr;
-  if (cudaMalloc(&memory, static_cast<size_t>(bytes)) != cudaSuccess) {
+  cudaStream_t stream = nullptr;  // of its own: that of the call may capture a graph
+  if (cudaMalloc(&memory, size) != cudaSuccess) {
     cudaGetLastError();  // calls go on without
     return nullptr;
   }
-  cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream));
+  bool filled = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess;
+  if (filled) {
+    filled = cudaMemsetAsync(memory, 0, size, stream) == cudaSuccess &&
+             cudaStreamSynchronize(stream) == cudaSuccess;
+    cudaStreamDestroy(stream);
+  }
+  if (!filled) {
+    cudaGetLastError();
+    cudaFree(memory);
+    return nullptr;
+  }
   return memory;
 }
 
 void give_kept_memory_back(void* memory) {
   const AnyCapture anyway;
   cudaFree(memory);  // waits for the kernels that read it
-}
-
-void wait_for_stream(void* stream) {
-  const AnyCapture anyway;
-  cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace equigeo

@@ -171,15 +171,20 @@ Plans<T> cut_plans(const PathTable<T>& table, Carver& memory) {
 template <class T>
 const char* make_plans(const PathTable<T>& table, const Plans<T>& plans, void* stream);
 
-// Zeros on the current device, to be kept. Null where there is no memory, and while a stream
-// captures a graph, whose calls are made later.
-void* take_kept_memory(int64_t bytes, void* stream);
+// Where a call is queued: calls with the same numbers run one after another. Unlike handles of
+// streams, numbers are never used again.
+struct Queue {
+  int64_t stream;
+  bool captures;  // whether the stream captures a graph, which is launched at any time
+  int64_t graph;
+};
+
+// Whether the queue of a stream on the current device is found.
+bool find_queue(void* stream, Queue& queue);
+
+// Zeros on the current device, to be kept; also while a stream captures a graph. Null where there
+// is no memory.
+void* take_kept_memory(int64_t bytes);
 void give_kept_memory_back(void* memory);
-
-// Wait until all that was queued on a stream has been done.
-void wait_for_stream(void* stream);
-
-// Whether a stream captures a graph, which will read the memory of its calls at any time.
-bool captures_graph(void* stream);
 
 }  // namespace equigeo

@@ -30,24 +30,10 @@ TableKey key_of(const PathTable<T>& table, int64_t device) {
       sizeof(T)};
 }
 
-// The memory of one table during a call: zeros where no call has been before. Null for no bytes,
-// where there is no memory, and in a call that a graph captures before any other.
-class KeptMemory {
- public:
-  KeptMemory(const TableKey& key, int64_t bytes, void* stream);
-
-  void* get() const { return memory_.get(); }
-
-  // Keep it: all work of the call has been queued.
-  void keep();
-
- private:
-  TableKey key_;
-  int64_t bytes_;
-  void* stream_;
-  std::shared_ptr<void> memory_;
-  bool is_new_ = false;
-};
+// The memory of a table for a call on a stream: zeros at first. Calls that CUDA may run at the same
+// time never share it, since a call that finds another table makes the plan again. Each stream has
+// its own, and each graph that a stream captures. Null for no bytes, or without memory.
+std::shared_ptr<void> kept_memory(const TableKey& key, int64_t bytes, void* stream);
 
 template <class Op, class = void>
 constexpr bool kHasTable = false;

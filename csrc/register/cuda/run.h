@@ -31,11 +31,10 @@ void run(const Op& op, const Tensor& like) {
   const Stream stream(like);
   if constexpr (kHasTable<Op>) {
     const TableKey key = key_of(op.table, like.get_device_index());
-    KeptMemory kept(key, kept_size(op), stream.handle());
+    const std::shared_ptr<void> kept = kept_memory(key, kept_size(op), stream.handle());
     Op with_memory = op;
     with_memory.table.kept = kept.get();
     run_on(with_memory, like, stream);
-    kept.keep();
   } else {
     run_on(op, like, stream);
   }

@@ -40,7 +40,11 @@ static constexpr const dim3& gridDim = equigeo::simulator::coordinates.blocks;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-using cudaStream_t = struct CUstream_st*;
+// Tests number their streams, and the graphs that these capture; a null handle is stream 0.
+struct CUstream_st {
+  unsigned long long id = 0, graph = 0;
+};
+using cudaStream_t = CUstream_st*;
 
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
@@ -82,8 +86,7 @@ cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int value) {
   return fits ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// Memory of the device is that of the host, nothing is left to be waited for, and no graphs are
-// captured.
+// Memory of the device is that of the host, and nothing is left to be waited for.
 inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
   *memory = malloc(bytes);
   return cudaSuccess;
@@ -101,11 +104,26 @@ inline cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaSt
 
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0 };
+enum { cudaStreamNonBlocking = 1 };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 
-inline cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = nullptr;
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+
+inline cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  *id = stream == nullptr ? 0 : stream->id;
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaStreamGetCaptureInfo(
+    cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* graph) {
+  *graph = stream == nullptr ? 0 : stream->graph;
+  *status = *graph == 0 ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 
