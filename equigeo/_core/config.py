@@ -6,7 +6,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from equigeo._core.brief import shown
@@ -90,7 +90,7 @@ class Config:
     ranges: ClassVar[Mapping[str, Range]] = {}
 
     def __post_init__(self) -> None:
-        """Convert integers of other libraries, and validate choices and ranges."""
+        """Convert numbers of other libraries, and validate choices and ranges."""
         convert_integers(self)
         # mypy looks for the hash of a class among the methods of its instances
         for name, hint in _choices(type(self)).items():  # type: ignore[arg-type]
@@ -100,6 +100,8 @@ class Config:
                 )
         for name, allowed in ranges_of(type(self)).items():  # type: ignore[arg-type]
             allowed.check(name, getattr(self, name))
+        for each in fields(self):  # after the checks, which limit the depth of lists
+            object.__setattr__(self, each.name, _plain(getattr(self, each.name)))
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON types: nested dictionaries, and lists for tuples."""
@@ -172,6 +174,17 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _to_json(item) for key, item in value.items()}
     return [_to_json(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def _plain(value: Any) -> Any:
+    """Convert numbers of other libraries to int and float, also those in containers."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_plain, value))
+    if not isinstance(value, Real) or isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _fits(value: object, hint: Any) -> bool:

@@ -148,6 +148,14 @@ def test_integers_of_options_are_of_any_library_and_no_flags(wrong):
     assert type(changed.number) is type(changed.part.widths[0]) is int
 
 
+def test_numbers_of_numpy_become_those_of_python():
+    extra = {"a": [np.float32(0.5), np.int64(4)]}
+    found = Whole(1, Part(rate=np.float32(0.5)), pair=(1, np.float64(2.0)), extra=extra)
+    assert repr(found) == repr(Whole(1, pair=(1, 2.0), extra={"a": [0.5, 4]}))
+    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
+    assert type(Part(rate=1).rate) is int  # as files write it
+
+
 def test_models_take_their_own_configuration_alone():
     check_config(WHOLE, Whole)
     for config, name in ((Part(), "Part"), ({"number": 3}, "dict"), (None, "None")):
