@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from equigeo.graphs import EdgeIndex, neighbor_list
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.interop.optional import require
 from equigeo.potentials import LastLayerUncertainty, MessagePassingPotential
-from equigeo.potentials.calculator import check_members
+from equigeo.potentials.calculator import check_members, members_of
 from equigeo.potentials.export import check_exportable
 from equigeo.potentials.frozen import frozen
 from equigeo.potentials.potential import SHORTEST_EDGE
@@ -91,7 +91,7 @@ def to_lammps(
     >>> to_lammps(model, ["Cu"]).attach(lmp)  # doctest: +SKIP
     >>> lmp.command("run 10")  # doctest: +SKIP
     """
-    members = (model,) if isinstance(model, nn.Module) else tuple(model)
+    members = members_of(model)
     for member in members:
         check_exportable(member)
     check_members(members, uncertainty)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
+from types import NoneType
 from typing import Any, ClassVar, Final, TypeAlias
 from weakref import ref
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from equigeo._core.brief import shown
-from equigeo._core.checks import USUAL_STATE, check_shape, state_of
+from equigeo._core.checks import USUAL_STATE, check_shape, kind_of, state_of
 from equigeo.graphs import VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.potentials.batch import AtomicBatch
@@ -210,7 +211,7 @@ class Calculator(_Base):
 
     @property
     def _members(self) -> tuple[MessagePassingPotential, ...]:
-        return (self.model,) if isinstance(self.model, nn.Module) else tuple(self.model)
+        return members_of(self.model)
 
     @property
     def rebuilds(self) -> int:
@@ -332,6 +333,12 @@ class Calculator(_Base):
         return np.mean([_array(hessian(model, batch)) for model in self._members], axis=0)
 
 
+def members_of(model: Any) -> tuple[MessagePassingPotential, ...]:
+    """Return the potentials of a committee, or the only one, before they are checked."""
+    is_one = isinstance(model, nn.Module) or not isinstance(model, Iterable)
+    return (model,) if is_one else tuple(model)
+
+
 def check_members(
     models: Sequence[MessagePassingPotential], uncertainty: LastLayerUncertainty | None
 ) -> None:
@@ -340,6 +347,8 @@ def check_members(
         raise TypeError(
             f"model must be one or several potentials, or one of several heads, got {shown(models)}"
         )
+    if not isinstance(uncertainty, (LastLayerUncertainty, NoneType)):
+        raise TypeError(f"uncertainty must be a LastLayerUncertainty, got {kind_of(uncertainty)}")
     kinds = []
     for model in models:
         weight = model.embedding.weight

@@ -131,6 +131,10 @@ def test_wrong_arguments_and_pairs_are_refused():
     refused("eval mode", to_lammps, potential().train(), ELEMENTS)
     refused("one potential of the species", to_lammps, [model, model], ELEMENTS,
             uncertainty=fitted(model))  # fmt: skip
+    for wrong, kind in ((None, "NoneType"), (3, "int"), ("ab", "str")):
+        refused(f"MessagePassingPotential, got {kind}", to_lammps, wrong, ["H"], error=TypeError)
+    message = "uncertainty must be a LastLayerUncertainty, got int"
+    refused(message, to_lammps, [model], ELEMENTS, uncertainty=3, error=TypeError)
     made = to_lammps(model, ELEMENTS)
     for value, message in ((np.nan, "finite"), (0.0, "coincide")):
         data = WriteOnly(CRYSTAL)

@@ -88,6 +88,7 @@ def test_charges_and_spins_are_entries_of_the_atoms():
     atoms.info = {"charge": -1}
     refused(r"charge must be among \[0, 1\]", atoms.get_forces)
     refused("committee must have equal", Calculator, [model, potential()])
+    refused("must be one or several potentials", Calculator, None, error=TypeError)
     atoms.calc = Calculator(potential())
     with pytest.warns(UserWarning, match="energies do not depend on the charge"):
         atoms.get_forces()
