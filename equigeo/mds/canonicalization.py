@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Literal
 
 import torch
@@ -25,6 +26,7 @@ from equigeo.groups import SO, Affine, Group, GroupSamples, O
 from equigeo.groups.sampling import signed_permutations
 from equigeo.mds.embed import embed
 from equigeo.mds.options import EmbedOptions
+from equigeo.points.clouds import check_finite
 from equigeo.reps import Field, Points, Representation
 
 Energy = Callable[..., Tensor]
@@ -251,6 +253,8 @@ def pose_loss(
     >>> bool(pose_loss(width, Points(SO(2)), upright) < torch.tensor(2.0).log())
     True
     """
+    if not isinstance(starts, (GroupSamples, str, NoneType)):
+        raise TypeError(f"starts must be GroupSamples, 'frames' or None, got {kind_of(starts)}")
     _check_starts(energy, starts, rep)
     if starts is not None:
         element, _ = start_elements(starts, rep, x)
@@ -299,6 +303,7 @@ def _frame_elements(rep: Representation, x: Tensor) -> tuple[Tensor, Tensor]:
     group, dim = rep.group, rep.group.n
     if x.ndim != 3:
         raise ValueError(f"clouds must be (batch, points, {dim}), got {tuple(x.shape)}")
+    check_finite(x, "clouds")
     options = EmbedOptions(translation=isinstance(group, Affine), fallback="ignore")
     found = embed(x, group=_FRAMES[type(group.linear_group)], options=options)
     turns = signed_permutations(dim).to(x.device)

@@ -162,6 +162,8 @@ def test_bad_arguments_raise():
         refused(r"inputs must be \(batch, ..., 2\) and floating", make(rep), x)
     nan = torch.full((2, 3, 2), torch.nan, dtype=torch.float64)
     refused("finite at none of the starts", make(rep), nan)
+    refused("^clouds must be finite$", make(rep, starts="frames"), nan)
+    refused("'frames' or None, got int", pose_loss, Pooled(2), rep, nan, starts=16, error=TypeError)
     pointwise = Canonicalized(nn.Identity(), nn.Identity(), rep)
     refused(r"energies must be \(32,\), one for each input", pointwise, clouds(2, count=2))
 
