@@ -70,7 +70,7 @@ def scale_of(
     first = first if mask is None else first.masked_fill(~mask[..., None], 0)
     largest = first.new_zeros(())
     for x in (first, *others):
-        if x.shape[-2:].numel():
+        if 0 not in x.shape[-2:]:  # numel() would fix the sizes of exported programs
             largest = torch.maximum(largest, x.abs().amax((-2, -1), keepdim=True))
     power = torch.frexp(largest).exponent
     return torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), power), 1)

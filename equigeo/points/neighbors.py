@@ -176,8 +176,9 @@ def _compare_all(
     if mask is not None:
         far = far.masked_fill(~mask[:, None, :], torch.inf)
     size = points.shape[1]
-    is_small = size % _BLOCK or size < 4 * _BLOCK * count
-    if points.shape[2] <= DIRECT or is_small or far.device.type != "cpu":
+    # Exported programs are for any number of points.
+    is_plain = torch.compiler.is_exporting() or points.shape[2] <= DIRECT
+    if is_plain or size % _BLOCK or size < 4 * _BLOCK * count or far.device.type != "cpu":
         values, indices = far.topk(count, largest=False)
     else:
         # The smallest numbers are in as many blocks, those with the smallest minima.

@@ -302,12 +302,12 @@ def _largest(
     """Return the maximum of rows per channel, without a tensor of all rows (B, Q, k, C)."""
     shape = (*near.shape[:2], y.shape[2])
     rows, (batch, points) = y.flatten(0, 1), y.shape[:2]
-    indices = (near + points * torch.arange(batch, device=y.device)[:, None, None]).flatten()
-    starts = torch.arange(0, len(indices), near.shape[2], device=y.device)
+    bags = (near + points * torch.arange(batch, device=y.device)[:, None, None]).flatten(0, 1)
+    starts = bags.shape[1] * torch.arange(bags.shape[0], device=y.device)
     # Of its results only the positions of the maxima, the first of equals, which alone get a
-    # gradient; its own has no derivatives. What is not a number is never the nearest.
+    # gradient; its own has no derivatives. What is not a number is the largest, as for amax.
     with torch.no_grad(), rules_see_tangents(False):
-        which = torch.embedding_bag(rows, indices, starts, mode=2)[3]
+        which = torch.embedding_bag(rows.nan_to_num(torch.inf), bags.flatten(), starts, mode=2)[3]
     return rows.gather(0, which).view(shape)
 
 

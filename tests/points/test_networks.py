@@ -9,6 +9,7 @@ from equigeo.groups import Affine, O
 from equigeo.mds import EmbedOptions, Invariant, InvariantPointNet, embed
 from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer, nearest_neighbors
 from equigeo.points.layers import PointLayer, group_features
+from equigeo.points.networks import EdgeConv, _largest
 from equigeo.reps import Points, Trivial
 from equigeo.tasks.common.measures import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
@@ -171,6 +172,21 @@ def test_the_convolution_is_that_of_edges():
     # W applied to (x_i, x_j - x_i): what meets x_i alone is the sum of both
     values = (edges @ a.mT + (x @ (a + b).mT)[:, :, None]).amax(2)
     assert_close(conv(x), conv.layer.normalize(values), **EXACT)
+
+
+def test_the_largest_of_rows_is_nan_in_any_order():
+    y = torch.tensor([[[1.0], [torch.nan], [3.0], [torch.inf]]])
+    near = torch.tensor([[[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 1, 0], [2, 3, 0], [0, 2, 2]]])
+    want = torch.tensor([torch.nan] * 4 + [torch.inf, 3.0])
+    assert_close(_largest(y, near).flatten(), want, equal_nan=True, **EXACT)
+
+
+def test_an_exported_convolution_is_for_any_number_of_clouds_and_points():
+    conv, x = EdgeConv(16, 8, 4).double().eval(), clouds(2, 256, 16)
+    sizes = ({0: torch.export.Dim("clouds"), 1: torch.export.Dim("points", min=16)},)
+    program = torch.export.export(conv, (x,), dynamic_shapes=sizes).module()
+    for other in (x, clouds(3, 50, 16)):
+        assert_close(program(other), conv(other), **EXACT)
 
 
 @pytest.mark.parametrize("there", [None, 4, 0], ids=["no mask", "a mask", "no group"])
