@@ -1,9 +1,11 @@
 import contextlib
 import os
 import time
+import zipfile
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -352,6 +354,17 @@ def test_3mf_is_read_by_trimesh_or_names_what_it_needs(tmp_path, monkeypatch):
         assert (mesh.num_faces, report.topology.closed) == (12, True)
         path.write_bytes(b"PK\x03\x04")
         refused("is no 3MF file with triangles", load_mesh, path, error=MeshError)
+        path.write_bytes(trimesh.Scene([box, box.copy()]).export(file_type="3mf"))
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, text in members.items():  # one index in one of the two parts
+                archive.writestr(name, text.replace(b'v1="1"', b'v1="9"', 1))
+        fails("refers to vertex 9 of a part that has 8", load_mesh, path)
     path.write_bytes(b"PK\x03\x04")
+    monkeypatch.setattr(reader, "find_spec", lambda name: True)
+    for error, message in ((MemoryError(), "not fit in memory"), (OSError(24, "busy"), "busy")):
+        monkeypatch.setattr(reader.zipfile, "ZipFile", Mock(side_effect=error))
+        fails(message, load_mesh, path)
     monkeypatch.setattr(reader, "find_spec", lambda name: None)
     refused("pip install lxml networkx", load_mesh, path, error=MeshError)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import struct
 from collections.abc import Iterator
@@ -117,8 +116,6 @@ class _File:
 
     @classmethod
     def of(cls, text: bytes, binary: bytes, folder: Path | None) -> _File:
-        if len(text) > MAX_GLB_JSON:
-            raise MeshError(f"describes itself in {len(text)} bytes, more than {MAX_GLB_JSON}")
         try:
             scene = json.loads(text)
         except (ValueError, RecursionError):
@@ -347,7 +344,7 @@ class _File:
         if is_text and kind.startswith("data:"):
             try:
                 return base64.b64decode(text, validate=True)
-            except binascii.Error:
+            except ValueError:  # also for text beyond ASCII
                 raise MeshError("has a buffer that is no base64; export it again") from None
         name = unquote(str(uri))
         path = (self.folder or Path()) / name
@@ -410,7 +407,10 @@ def _description(data: bytes) -> tuple[bytes, bytes]:
     if length > len(data):
         raise MeshError(f"announces {length} bytes but has {len(data)}: it is truncated")
     chunks = dict(_chunks(data[:length]))
-    return chunks.get(_JSON, b""), chunks.get(_BINARY, b"")
+    text = chunks.get(_JSON, b"")
+    if len(text) > MAX_GLB_JSON:
+        raise MeshError(f"describes itself in {len(text)} bytes, more than {MAX_GLB_JSON}")
+    return text, chunks.get(_BINARY, b"")
 
 
 def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -78,13 +78,26 @@ def _read_3mf(data: bytes) -> FileMesh:
         if size > MAX_FILE_BYTES:
             raise MeshError(f"unpacks to {size} bytes, more than {MAX_FILE_BYTES}")
         scene = trimesh.load_scene(io.BytesIO(data), file_type="3mf", process=False)
+        for part in scene.geometry.values():
+            _check_part(part)  # before its indices are shifted by the vertices of other parts
         mesh: Any = scene.to_mesh()
         vertices, faces = np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64)
-    except MeshError:
+    except (MeshError, MemoryError):
         raise
     except Exception as error:  # of other libraries, about which a user cannot know
+        if isinstance(error, OSError) and error.errno:  # bz2 raises others for damaged data
+            raise
         raise MeshError("is no 3MF file with triangles: it is damaged") from error
     return FileMesh(vertices.reshape(-1, 3), faces.reshape(-1), np.full(len(faces), 3))
+
+
+def _check_part(part: Any) -> None:
+    outside = part.faces[(part.faces < 0) | (part.faces >= len(part.vertices))]
+    if len(outside):
+        raise MeshError(
+            f"has a face that refers to vertex {outside[0]} of a part that has "
+            f"{len(part.vertices)} (counted from 0); export the mesh again"
+        )
 
 
 def _content(path: Path) -> bytes:

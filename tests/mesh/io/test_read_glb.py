@@ -373,6 +373,10 @@ def test_gltf_is_read_with_the_files_beside_it(tmp_path):
         assert np.array_equal(found.corners, want.corners)
         (tmp_path / "shape.glb").write_bytes(pack(described, b""))  # so may GLB
         assert np.array_equal(read_mesh_file(tmp_path / "shape.glb").corners, want.corners)
+    text = base64.b64encode(binary + bytes(2**23)).decode()  # more than a description may have
+    described["buffers"] = [{"uri": f"data:;base64,{text}"}]
+    path.write_text(json.dumps(described))
+    assert np.array_equal(read_mesh_file(path).corners, want.corners)
     secret = tmp_path.parent / "secret.bin"
     secret.write_bytes(binary)
     for uri, message in (
@@ -385,6 +389,7 @@ def test_gltf_is_read_with_the_files_beside_it(tmp_path):
         ("none.bin", "'none.bin', which is missing"),
         ("more", "'more', which is missing"),
         ("data:application/octet-stream;base64,?", "no base64"),
+        ("data:application/octet-stream;base64,\u00e9", "no base64"),
     ):
         described["buffers"] = [{"uri": uri}]
         path.write_text(json.dumps(described))
