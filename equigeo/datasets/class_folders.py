@@ -8,12 +8,14 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from equigeo._core.brief import shown
 from equigeo._core.text import printable
 from equigeo.datasets.archive import ARCHIVE_SUFFIXES, unpack_archive
 from equigeo.mesh import MeshError
@@ -68,14 +70,21 @@ def files_by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Pat
 
 
 def check_split(split: Sequence[float]) -> tuple[float, ...]:
-    """Validate the fractions of training, optionally validation, and test files."""
-    given = tuple(split)
-    if len(given) not in (2, 3) or not all(0 < x < 1 for x in given) or abs(sum(given) - 1) > 1e-6:
-        raise ValueError(
-            "split must be positive fractions of training, optionally validation, and test files "
-            f"with the sum 1, such as 0.7,0.15,0.15; got {', '.join(map(str, given))}"
-        )
-    return given
+    """Convert fractions of training, optionally validation, and test files; may be empty."""
+    given: tuple[float, ...] | None = None
+    with suppress(TypeError, ValueError, OverflowError):
+        given = tuple(map(float, split))
+    if given == () or (
+        given
+        and len(given) in (2, 3)
+        and all(0 < x < 1 for x in given)
+        and abs(sum(given) - 1) <= 1e-6
+    ):
+        return given
+    raise ValueError(
+        "split must be positive fractions of training, optionally validation, and test files "
+        f"with the sum 1, such as 0.7,0.15,0.15; got {shown(given or split)}"
+    )
 
 
 def draw_parts(
@@ -116,7 +125,7 @@ class MeshFiles(NamedTuple):
         split: Sequence[float],  # fractions that replace the parts; empty: those of the folder
     ) -> MeshFiles:
         """List the meshes of all parts, by part and name, or raise."""
-        split = check_split(split) if split else ()
+        split = check_split(split)
 
         def directly(folder: Path) -> list[Path]:
             return files_with(folder, MESH_SUFFIXES) if split else []
@@ -231,12 +240,13 @@ class ClassFolders:
         split: Sequence[float] = (),  # fractions that replace the parts of the folders
     ) -> ClassFolders:
         """List the files with the given suffixes; hidden, ``cache`` and loose files are ignored."""
-        split = check_split(split) if split else ()
+        split = check_split(split)
         first, *others = sorted(suffixes, key=lambda suffix: (suffix != ".obj", suffix))
         layout = f"<class>/{{train,val,test}}/*{first} (or {', '.join(others)})"
 
         def has_files(folder: Path) -> bool:
-            return has_parts(folder) or (bool(split) and bool(files_with(folder, suffixes)))
+            directly = files_with(folder, suffixes) if split else []
+            return folder.name not in PARTS and (has_parts(folder) or bool(directly))
 
         root = data_folder(given, lambda folder: any(map(has_files, visible_folders(folder))))
         folders = _class_folders(root, given, layout, has_files)

@@ -507,7 +507,7 @@ def test_a_folder_without_parts_is_split_by_fractions_in_each_class(tmp_path):
     kept = [i for i, name in enumerate(again.names) if not name.startswith("asp/")]
     assert tuple(again.names[i] for i in kept) == dataset.names
     assert torch.equal(again.in_train[kept], dataset.in_train)
-    two = load_mesh_folder(tmp_path, split=(0.5, 0.5))
+    two = load_mesh_folder(tmp_path, split=np.array([0.5, 0.5]))
     assert (two.in_val, parts_by_class(two)["dog"]) == (None, (10, 0, 10))
 
 
@@ -516,10 +516,12 @@ def test_fractions_replace_the_parts_of_a_folder(tmp_path):
                        for k in range(5)), "a/loose.obj")  # fmt: skip
     dataset = load_mesh_folder(tmp_path, split=SPLIT)
     assert parts_by_class(dataset) == {"a": (7, 2, 2), "b": (6, 2, 2)}
+    refused("found no class folders", load_mesh_folder, tmp_path / "a", split=SPLIT)
 
 
 @pytest.mark.parametrize(
-    "split", [(0.7,), (0.7, 0.2), (1.0, 0.0), (0.5, -0.5, 1.0), (float("nan"), 1)]
+    "split",
+    [(0.7,), (0.7, 0.2), (1.0, 0.0), (0.5, -0.5, 1.0), (float("nan"), 1), np.ones(2), 0.5, "ab"],
 )
 def test_wrong_fractions_are_refused(split, tmp_path):
     for load in (load_mesh_folder, load_segmentation_folder, load_regression_folder):
