@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_ty
 from equigeo._core.brief import shown
 from equigeo._core.checks import convert_integers, converted, options_of
 
-_NAMED: dict[Any, tuple[Any, ...]] = {bool: (True, False), float: ("a number",)}  # in messages
+_NAMED: dict[Any, tuple[Any, ...]] = {  # in messages
+    bool: (True, False), float: ("a number",), str: ("a string",)
+}  # fmt: skip
 _DEPTH = 4  # largest depth of nested lists; valid values have at most two levels
 
 
@@ -149,7 +151,7 @@ def ranges_of(cls: type[Config]) -> dict[str, Range]:
 
 @cache
 def _choices(cls: type[Config]) -> dict[str, Any]:
-    """Return the hints of the fields with a few values, and of flags and floating numbers."""
+    """Return the hints of the fields with a few values, and of flags, floats and strings."""
     hints = get_type_hints(cls)
     names = [field.name for field in fields(cls)]
     return {

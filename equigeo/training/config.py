@@ -210,7 +210,7 @@ class RunConfig(Config):
     samples: ClassVar[str] = "samples"  # what is trained on
 
     def __post_init__(self) -> None:
-        if self.preset not in self.recipes:
+        if self.preset not in list(self.recipes):  # also where it has no hash
             known = ", ".join(self.recipes)
             raise ValueError(f"preset must be one of {known}, got {shown(self.preset)}")
         super().__post_init__()

@@ -161,6 +161,9 @@ def test_default_potentials_have_the_specified_numbers_of_parameters():
 
 OUT_OF_RANGE = [
     (MeshConfig, {"split": "17"}, "split must .*17"),
+    *((MeshConfig, {"split": x}, "split must be a string, got") for x in (16, None, (0.5, 0.5))),
+    (MeshConfig, {"data": 5}, "data must be a string, got 5"),
+    (MeshConfig, {"preset": []}, "preset must be one of .*, got"),
     (MeshConfig, {"preset": "best"}, "preset must .*best"),
     (MeshConfig, {"seed": -1}, "seed must .*-1"),
     (MeshConfig, {"devices": 0}, "devices must .*0"),
