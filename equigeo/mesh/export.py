@@ -23,6 +23,7 @@ from equigeo.ops.runtime.package import write_package
 def export_program(model: MeshModel) -> ExportedProgram:
     """Export a network for graphs of one mesh with any number of faces, edges and vertices.
 
+    Some face has at least two neighbors, because PyTorch specializes axes of length 0 and 1.
     The input of the program is ``model.graph(mesh)``, and the output is that of the model. Graphs
     of several meshes, and those with other features or another dtype, raise ``ValueError`` or
     ``RuntimeError``. A process that loads the program imports ``equigeo.mesh``.

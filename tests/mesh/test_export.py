@@ -111,7 +111,8 @@ def test_other_graphs_are_refused():
     model, program = network("classifier"), program_of("classifier").module()
     graph = model.graph(shapes.cube())
     two, other = PrimalDualGraph.batch([graph, graph]), PrimalDualGraph.from_mesh(shapes.cube())
-    for wrong in (two, other, graph.to(torch.float32)):
+    pair = TriangleMesh(torch.eye(4, 3).double(), shapes.tetrahedron().faces[:2])  # one adjacency
+    for wrong in (two, other, graph.to(torch.float32), model.graph(pair)):
         with pytest.raises((ValueError, RuntimeError, AssertionError)):
             program(wrong)
 
