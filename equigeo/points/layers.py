@@ -116,7 +116,7 @@ class PointNetwork(nn.Module, ABC):
 
     def _classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
         for layer in cast("Iterable[PointLayer]", self.head.hidden):
-            check_batch_size(layer.norm, len(x), "clouds")
+            check_batch_size(layer.norm, x.shape[0], "clouds")
         return self.classify(x, mask)
 
     @abstractmethod

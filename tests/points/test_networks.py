@@ -181,12 +181,13 @@ def test_the_largest_of_rows_is_nan_in_any_order():
     assert_close(_largest(y, near).flatten(), want, equal_nan=True, **EXACT)
 
 
-def test_an_exported_convolution_is_for_any_number_of_clouds_and_points():
-    conv, x = EdgeConv(16, 8, 4).double().eval(), clouds(2, 256, 16)
+@pytest.mark.parametrize("name", [*SMALL, "convolution"])
+def test_exported_networks_are_for_any_number_of_clouds_and_points(name):
+    model, dim = (network(name), 3) if name in SMALL else (EdgeConv(16, 8, 4).double().eval(), 16)
     sizes = ({0: torch.export.Dim("clouds"), 1: torch.export.Dim("points", min=16)},)
-    program = torch.export.export(conv, (x,), dynamic_shapes=sizes).module()
-    for other in (x, clouds(3, 50, 16)):
-        assert_close(program(other), conv(other), **EXACT)
+    program = torch.export.export(model, (clouds(2, 256, dim),), dynamic_shapes=sizes).module()
+    for other in (clouds(2, 256, dim), clouds(3, 50, dim)):
+        assert_close(program(other), model(other), **EXACT)
 
 
 @pytest.mark.parametrize("there", [None, 4, 0], ids=["no mask", "a mask", "no group"])
