@@ -86,7 +86,7 @@ def test_wrong_options_of_training_are_named(task, options, part, refused, tmp_p
     ("kind", "options", "part"),
     [
         ("mesh", ("--test", "homnist"), "--test is for checkpoints of the task 'affnist'"),
-        ("mesh", ("--split", "validation"), "--split must be folder, 16, 10"),
+        ("mesh", ("--split", "validation"), "split must be folder, 16, 10"),
         ("affnist cnn", ("--split", "16"), "--split must be validation, test"),
         ("affnist cnn", ("--seed", "1"), "--seed is for checkpoints of the task 'mesh-class"),
         ("affnist cnn", ("--test", "rotated"), "rotated"),
