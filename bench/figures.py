@@ -416,9 +416,10 @@ def layer_cells(run: dict[str, Any]) -> list[str]:
     """Return time, ratio to the best peer, share of the bound and memory of a run."""
     kinds, best, bound = run["kinds"], best_peers(run), run["share of the bound"]
     times = [1e6 * run["median seconds"][f"ours {kind}"] / run["count"] for kind in kinds]
-    time = f"{' / '.join(f'{x:.3g}' for x in times)} us per {run['unit']}"
+    written = (f"{x:,.0f}" if x >= 1000 else f"{x:.3g}" for x in times)
+    time = f"{' / '.join(written)} us per {run['unit']}"
     ratios = [f"{best[kind][1]:.2f}x {best[kind][0]}" for kind in kinds if kind in best]
-    shares = [f"{bound[kind]:.0%}" for kind in kinds if kind in bound]
+    shares = [f"{100 * bound[kind]:.0f} %" for kind in kinds if kind in bound]
     peer, _ = best.get(kinds[-1], ("", 0.0))
     memory = [run["megabytes"].get(name) for name in ("ours", peer)]
     cells = [" / ".join(ratios), " / ".join(shares)]
