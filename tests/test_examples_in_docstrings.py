@@ -24,8 +24,12 @@ OPTIONAL = {
     "equigeo.potentials.Calculator": "ase",
 }
 
-# They take up to minutes; tests/potentials/test_export.py runs similar ones.
-COMPILING = {"equigeo.potentials.compile_package", "equigeo.potentials.export_program"}
+# They take up to minutes; test_export.py of both packages runs similar ones.
+COMPILING = {
+    f"equigeo.{package}.{name}"
+    for package in ("mesh", "potentials")
+    for name in ("compile_package", "export_program")
+}
 
 
 def public_objects() -> dict[str, Any]:

@@ -82,7 +82,7 @@ def test_tensors_of_a_registered_structure_are_found():
 
     pair = Pair(torch.ones(2))
     assert tree_leaves(pair) == [pair]
-    register_structure(Pair, serialized_type_name="tests.Pair")
+    register_structure(Pair, "tests.Pair", {})
     assert tree_leaves(pair)[0] is pair.first
 
 

@@ -22,7 +22,7 @@ TRAIN = ("train", "mesh-classification")
     [
         ((), "COMMAND"),
         (("fly",), "fly"),
-        ((*TRAIN, "--split", "17"), "17"),
+        ((*TRAIN, "--data", "builtin", "--split", "17"), "17"),
         ((*TRAIN, "--preset", "best"), "best"),
         ((*TRAIN, "--epochs", "0"), "0"),
         ((*TRAIN, "--devices", "-1"), "-1"),

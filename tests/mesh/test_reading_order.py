@@ -15,6 +15,7 @@ BEFORE = {  # what each folder or module of the package may import
     "subdivide": {"geometry", "repair", "simplify"},
     "load_mesh": {"errors", "geometry", "io", "repair"},
     "nn": {"errors", "geometry"},
+    "export": {"geometry", "subdivide", "nn"},
 }
 
 

@@ -34,7 +34,7 @@ BARRIER = re.compile(
 LAUNCH = re.compile(r"\blaunch_kernel\(")
 BYTES = 3  # the place of the size of shared memory among the arguments of a launch
 STATIC = re.compile(r"\bstatic_shared<")
-MOST_OF_FILE = 128  # mistakes of one file
+MOST_OF_FILE = 160  # mistakes of one file
 
 
 @dataclass(frozen=True)

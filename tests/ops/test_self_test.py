@@ -33,6 +33,8 @@ OF_THE_CPU = {
 }
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {
+    "equigeo/_core/tensors.py": "values on the CPU are read at once; autocast has types by device",
+    "equigeo/affine/group_conv.py": "dense convolutions have another fast format on the CPU",
     "equigeo/groups/algebra.py": "the meta device has no automatic types",
     "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/library.py": "which library has which op",
@@ -40,7 +42,7 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/interop/accelerated/base.py": "lengths are read on the CPU alone",
     "equigeo/nn/tables.py": "what was kept on the CPU goes to where modules are made",
     "equigeo/potentials/frozen.py": "splines are measured against networks on the CPU alone",
-    "equigeo/points/search.py": "torch-cluster is used on the CPU alone",
+    "equigeo/points/neighbors.py": "minima of blocks are sorted first on the CPU alone",
     "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",
     "equigeo/training/checkpoint.py": "files hold tensors of the CPU",
 }

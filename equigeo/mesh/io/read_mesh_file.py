@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import trimesh
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.io.file_mesh import MAX_FILE_BYTES, FileMesh
@@ -72,6 +71,8 @@ def _read_3mf(data: bytes) -> FileMesh:
     """Read the triangles of a 3MF file by trimesh, each part transformed by the build."""
     if find_spec("lxml") is None or find_spec("networkx") is None:
         raise MeshError("is read by trimesh, which needs: pip install lxml networkx")
+    import trimesh  # which loads SciPy
+
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(member.file_size for member in archive.infolist())
