@@ -101,6 +101,22 @@ def field_conv(size: str) -> Problem:
     return Problem(ours, peers(size), moved(size))
 
 
+def masked_attention(size: str) -> Problem:
+    """Attention of 4 heads over two hops of vertices, beside TransformerConv of PyG."""
+    mask = mesh.attention_mask(torus(SIDES[size]), hops=2)
+    layer = mesh.MaskedAttention(f"{WIDTH}x0e", f"{WIDTH}x0e", channels=WIDTH // 4)
+    x = drawn((mask.num_targets, WIDTH))
+
+    def transformer() -> Library:
+        from torch_geometric.nn import TransformerConv
+
+        conv = TransformerConv(WIDTH, WIDTH // 4, heads=4, root_weight=False)
+        return of_module(conv, x, lambda x: conv(x, mask.edge_index))
+
+    peer = needs("torch_geometric", "pip install torch-geometric", transformer)
+    return Problem(of_module(layer, x, lambda x: layer(x, mask)), {"TransformerConv of PyG": peer})
+
+
 def block(size: str) -> Problem:
     layer = mesh.ResidualBlock((WIDTH, WIDTH), (WIDTH, WIDTH), self_term=True)
 
@@ -237,6 +253,7 @@ def construction(size: str) -> Problem:
 LAYERS: dict[str, Callable[[str], Problem]] = {
     "mesh.PrimalDualConv": conv,
     "mesh.PrimalDualFieldConv": field_conv,
+    "mesh.MaskedAttention": masked_attention,
     "mesh.ResidualBlock": block,
     "mesh.PrimalDualGraph": construction,
     "mesh.EdgePool": pool,

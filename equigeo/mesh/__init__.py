@@ -11,6 +11,7 @@ from equigeo.mesh.load_mesh import load_mesh
 from equigeo.mesh.nn.classifier import ClassifierConfig, PrimalDualClassifier
 from equigeo.mesh.nn.conv import PrimalDualConv
 from equigeo.mesh.nn.field_conv import PrimalDualFieldConv
+from equigeo.mesh.nn.masked_attention import MaskedAttention, attention_mask
 from equigeo.mesh.nn.pooling import EdgePool, PoolLog, unpool
 from equigeo.mesh.nn.residual_block import ResidualBlock, recompute_blocks
 from equigeo.mesh.nn.segmenter import PrimalDualSegmenter, SegmenterConfig
@@ -23,6 +24,7 @@ __all__ = [
     "DualKind",
     "EdgePool",
     "LoadReport",
+    "MaskedAttention",
     "MeshError",
     "PoolLog",
     "PrimalDualClassifier",
@@ -33,6 +35,7 @@ __all__ = [
     "ResidualBlock",
     "SegmenterConfig",
     "TriangleMesh",
+    "attention_mask",
     "compile_package",
     "export_program",
     "load_mesh",

@@ -91,6 +91,19 @@ def mesh_rows() -> list[Row]:
     ]
 
 
+def attention_rows() -> list[Row]:
+    mask = mesh.attention_mask(shapes.octahedron(), tokens=1)
+
+    def make() -> nn.Module:
+        return mesh.MaskedAttention("2x0e + 1o", "0e + 1o", "0e + 1o", heads=2, channels=3)
+
+    def attend(layer: nn.Module, x: Tensor, x_edge: Tensor) -> Any:
+        return layer(x, beside(mask, x), x_edge)
+
+    inputs = randn((7, 5), (mask.num_edges, 4))
+    return [Row("mesh.MaskedAttention", make, inputs, attend, rows=False)]
+
+
 def cloud_rows() -> list[Row]:
     small = {"dropout": 0.0, "hidden": (6, 5)}
     plus, clouds = ((6, 3), 4, ((4, 5), (5, 6)), 6), randn((2, 12, 3))

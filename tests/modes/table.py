@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from equigeo.ops.runtime.declare import SCHEMAS
 from tests.modes import deployment, derivatives, programs
 from tests.modes.affine_rows import affine_rows
-from tests.modes.graph_rows import cloud_rows, mesh_rows, potential_rows
+from tests.modes.graph_rows import attention_rows, cloud_rows, mesh_rows, potential_rows
 from tests.modes.product_rows import product_rows
 from tests.modes.row import Row
 from tests.modes.unsupported import reason
@@ -54,6 +54,7 @@ ROWS: list[Row] = [
     *product_rows(),
     *affine_rows(),
     *mesh_rows(),
+    *attention_rows(),
     *potential_rows(),
     *cloud_rows(),
     *op_rows(),

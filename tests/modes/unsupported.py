@@ -23,6 +23,7 @@ _OF_OPS = "; ".join(
         "mds.Invariant",
         "mds.InvariantPointNet",
         "mds.embed",
+        "mesh.MaskedAttention",
         "mesh.PrimalDualConv",
         "mesh.PrimalDualFieldConv",
         "mesh.ResidualBlock",
