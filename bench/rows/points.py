@@ -251,7 +251,7 @@ def rows() -> list[Row]:
             f"{count} clouds of 1,024",
             partial(network, name),
             size="short",
-            why="Maxima keep an index for gradients, in evaluation too; those of the peer do not.",
+            why="Maxima over points run across rows of channels; the peer has points innermost.",
         )
         for name, count in CLOUDS.items()
     ]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_tensor, check_batch_size, check_like, takes_integers
+from equigeo._core.tensors import forward_mode_active, transforms_active
 from equigeo.graphs.edge_index import cloud_offsets
 from equigeo.points.clouds import check_some_points, gather_rows, given_mask, hint, pad_clouds
 from equigeo.points.neighbors import nearest_neighbors
@@ -174,6 +175,15 @@ class PointLayer(nn.Module):
         """Apply the ReLU, to the result of ``standardize`` or to a maximum of such rows."""
         return F.leaky_relu(y, self.slope)
 
+    def largest(
+        self,
+        x: Tensor,  # (B, P, channels)
+        mask: Tensor | None = None,  # (B, P) with at least one point
+    ) -> Tensor:
+        """Apply the layer and return the maximum over points, (B, width)."""
+        # The ReLU of the largest is the largest ReLU.
+        return self.rectify(masked_max(self.standardize(self.linear(x), mask), mask))
+
 
 class PointHead(nn.Module):
     """Classification head: layers with dropout and a linear map."""
@@ -207,8 +217,16 @@ def masked_max(
     mask: Tensor | None = None,  # (B, P) with at least one point
 ) -> Tensor:
     """Return the maximum over points per channel, (B, C)."""
-    there = x if mask is None else x.masked_fill(~mask[..., None], -torch.inf)
-    return there.max(1).values  # not `amax`, whose gradient compares all points
+    return largest(x if mask is None else x.masked_fill(~mask[..., None], -torch.inf), 1)
+
+
+def largest(x: Tensor, dim: int) -> Tensor:
+    """Return the maximum along an axis, whose gradient goes to one element."""
+    # Without derivatives, `amax` saves the index; its own are shared by equal elements.
+    transformed = not torch.compiler.is_compiling() and (
+        transforms_active() or forward_mode_active()
+    )
+    return x.max(dim).values if torch.is_grad_enabled() or transformed else x.amax(dim)
 
 
 def group_points(
@@ -236,5 +254,5 @@ def group_features(
     *first, last = cast("Iterable[PointLayer]", layers)
     for layer in first:
         y = layer(y, members)
-    # the ReLU of the largest is the largest ReLU, and the gradient of `max` goes to one member
-    return last.rectify(last.standardize(last.linear(y), members).max(2).values)
+    # As in `PointLayer.largest`.
+    return last.rectify(largest(last.standardize(last.linear(y), members), 2))

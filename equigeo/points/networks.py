@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -75,9 +76,10 @@ class PointNet(PointNetwork):
         self.head = PointHead(widths[-1], hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        for layer in self.points:
+        *first, last = cast("Iterable[PointLayer]", self.points)
+        for layer in first:
             x = layer(x, mask)
-        return self.head(masked_max(x, mask))
+        return self.head(last.largest(x, mask))
 
 
 @takes_positive
@@ -157,8 +159,7 @@ class PointNetPlusPlus(PointNetwork):
         seen = [positions, x]
         if self.distances:
             seen.append(_lengths(positions))
-        x = self.features(torch.cat(seen, -1), mask)
-        return self.head(masked_max(x, mask))
+        return self.head(self.features.largest(torch.cat(seen, -1), mask))
 
 
 class SetAbstraction(nn.Module):
@@ -383,8 +384,7 @@ class PointTransformer(PointNetwork):
         seen = [x]
         for attention in self.attentions:
             seen.append(attention(seen[-1], mask))
-        x = self.features(torch.cat(seen, -1), mask)
-        return self.head(masked_max(x, mask))
+        return self.head(self.features.largest(torch.cat(seen, -1), mask))
 
 
 class _Group(nn.Module):

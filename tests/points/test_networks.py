@@ -3,12 +3,13 @@ from functools import cache, partial
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.testing import assert_close
 
 from equigeo.groups import Affine, O
 from equigeo.mds import EmbedOptions, Invariant, InvariantPointNet, embed
 from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer, nearest_neighbors
-from equigeo.points.layers import PointLayer, group_features
+from equigeo.points.layers import PointLayer, group_features, largest
 from equigeo.points.networks import EdgeConv, _largest
 from equigeo.reps import Points, Trivial
 from equigeo.tasks.common.measures import cloud_copies
@@ -179,6 +180,20 @@ def test_the_largest_of_rows_is_nan_in_any_order():
     near = torch.tensor([[[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 1, 0], [2, 3, 0], [0, 2, 2]]])
     want = torch.tensor([torch.nan] * 4 + [torch.inf, 3.0])
     assert_close(_largest(y, near).flatten(), want, equal_nan=True, **EXACT)
+
+
+def test_maxima_are_the_same_with_and_without_derivatives():
+    x = torch.randn(2, 50, 8, generator=generator())
+    x[0, 3, 0], x[0, 4, 1], x[1, :, 2], x[1, 5, 3] = torch.nan, torch.inf, -torch.inf, -torch.inf
+    want = largest(x, 1)
+    with torch.no_grad():
+        assert_close(largest(x, 1), want, equal_nan=True, rtol=0, atol=0)
+        # Of equal elements, one gets the derivative.
+        with forward_ad.dual_level():
+            equal = forward_ad.make_dual(torch.ones(1, 3), torch.tensor([[0.0, 0.0, 3.0]]))
+            assert forward_ad.unpack_dual(largest(equal, 1)).tangent.item() in (0.0, 3.0)
+        gradient = torch.func.grad(lambda x: largest(x, 0))(torch.ones(3))
+    assert gradient.sort().values.tolist() == [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("name", [*SMALL, "convolution"])
