@@ -38,15 +38,6 @@ struct Exponent<double> {
 };
 
 template <class Pack>
-EQUIGEO_HOST_DEVICE Pack magnitude(Pack value) {
-  typename Lanes<Pack>::Bits bits;
-  __builtin_memcpy(&bits, &value, sizeof(Pack));
-  bits = bits << 1 >> 1;
-  __builtin_memcpy(&value, &bits, sizeof(Pack));
-  return value;
-}
-
-template <class Pack>
 EQUIGEO_HOST_DEVICE Pack larger(Pack a, Pack b) {
   return a > b ? a : b;
 }

@@ -1,4 +1,4 @@
-// Square roots of numbers and of packs.
+// Square roots and magnitudes of numbers and of packs.
 #pragma once
 
 #include "math/host_device.h"
@@ -29,6 +29,16 @@ EQUIGEO_HOST_DEVICE Pack square_root(Pack x) {
     root[i] = square_root(x[i]);
   }
   return root;
+}
+
+template <class Pack>
+EQUIGEO_HOST_DEVICE Pack magnitude(Pack x) {
+  using Bits = typename Lanes<Pack>::Bits;
+  Bits bits;
+  __builtin_memcpy(&bits, &x, sizeof(bits));
+  bits &= ~Bits{} >> 1;  // all but the sign
+  __builtin_memcpy(&x, &bits, sizeof(bits));
+  return x;
 }
 
 }  // namespace

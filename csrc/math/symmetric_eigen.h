@@ -11,16 +11,6 @@
 namespace equigeo {
 namespace {
 
-template <class Pack>
-EQUIGEO_HOST_DEVICE Pack magnitude(Pack x) {
-  using Bits = typename Lanes<Pack>::Bits;
-  Bits bits;
-  __builtin_memcpy(&bits, &x, sizeof(bits));
-  bits &= ~Bits{} >> 1;  // all but the sign
-  __builtin_memcpy(&x, &bits, sizeof(bits));
-  return x;
-}
-
 // Lane l of pack n of an array of packs.
 template <class Pack>
 EQUIGEO_HOST_DEVICE double& lane(Pack* packs, int n, int l) {
