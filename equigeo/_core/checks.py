@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, wraps
 from inspect import signature
+from numbers import Integral, Real
 from operator import index
 from typing import Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ from equigeo._core.brief import shown
 from equigeo._core.tensors import HALF, autocasts, computed_in
 
 _Class = TypeVar("_Class", bound=type)
+DEPTH: Final = 4  # largest depth of nested lists; valid values have at most two levels
 
 
 def checked_integer(
@@ -56,10 +58,21 @@ def takes_integers(cls: _Class) -> _Class:
 def convert_integers(
     options: Any,  # an instance of a frozen dataclass
 ) -> None:
-    """Convert the fields with hints of integers to int, in place."""
+    """Convert numbers in fields to int or float, in place; raise where hints are of integers."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     for name, value in converted(values, type(options)).items():
-        object.__setattr__(options, name, value)
+        object.__setattr__(options, name, _plain(value, DEPTH))
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """Convert the numbers of other libraries, also those in containers of limited depth."""
+    if isinstance(value, (dict, tuple, list)) and depth >= 0:
+        if isinstance(value, dict):
+            return {key: _plain(item, depth - 1) for key, item in value.items()}
+        return type(value)(_plain(item, depth - 1) for item in value)
+    if not isinstance(value, Real) or isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def converted(values: Mapping[str, Any], owner: Any) -> dict[str, Any]:

@@ -6,16 +6,15 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from equigeo._core.brief import shown
-from equigeo._core.checks import convert_integers, converted, options_of
+from equigeo._core.checks import DEPTH, convert_integers, converted, options_of
 
 _NAMED: dict[Any, tuple[Any, ...]] = {  # in messages
     bool: (True, False), float: ("a number",), str: ("a string",)
 }  # fmt: skip
-_DEPTH = 4  # largest depth of nested lists; valid values have at most two levels
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Range:
         value: object,
     ) -> None:
         """Raise if a number, or one in a nested list, is out of range; ignore flags and text."""
-        self._check(name, value, value, _DEPTH)
+        self._check(name, value, value, DEPTH)
 
     def _check(self, name: str, value: object, part: object, depth: int) -> None:
         if part is None or isinstance(part, (bool, str)):
@@ -92,7 +91,7 @@ class Config:
     ranges: ClassVar[Mapping[str, Range]] = {}
 
     def __post_init__(self) -> None:
-        """Convert numbers of other libraries, and validate choices and ranges."""
+        """Convert the numbers of other libraries, and validate choices and ranges."""
         convert_integers(self)
         # mypy looks for the hash of a class among the methods of its instances
         for name, hint in _choices(type(self)).items():  # type: ignore[arg-type]
@@ -102,8 +101,6 @@ class Config:
                 )
         for name, allowed in ranges_of(type(self)).items():  # type: ignore[arg-type]
             allowed.check(name, getattr(self, name))
-        for each in fields(self):  # after the checks, which limit the depth of lists
-            object.__setattr__(self, each.name, _plain(getattr(self, each.name)))
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON types: nested dictionaries, and lists for tuples."""
@@ -176,17 +173,6 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _to_json(item) for key, item in value.items()}
     return [_to_json(item) for item in value] if isinstance(value, (tuple, list)) else value
-
-
-def _plain(value: Any) -> Any:
-    """Convert numbers of other libraries to int and float, also those in containers."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(_plain, value))
-    if not isinstance(value, Real) or isinstance(value, int):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _fits(value: object, hint: Any) -> bool:

@@ -154,6 +154,10 @@ def test_numbers_of_numpy_become_those_of_python():
     assert repr(found) == repr(Whole(1, pair=(1, 2.0), extra={"a": [0.5, 4]}))
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
     assert type(Part(rate=1).rate) is int  # as files write it
+    deep: list = [np.float32(0.5)]
+    for _ in range(10**5):  # deeper than recursion
+        deep = [deep]
+    assert Whole(1, Part(), extra={"a": deep}).extra["a"][0]
 
 
 def test_models_take_their_own_configuration_alone():
