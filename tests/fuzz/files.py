@@ -3,6 +3,7 @@
 import copy
 import gzip
 import io
+import json
 import lzma
 import os
 import re
@@ -38,6 +39,8 @@ from tests.mesh.io.files import (
     ply_text,
     scene,
     star,
+    threemf,
+    threemf_part,
 )
 
 LARGE = 10**4  # bytes that are not multiplied again
@@ -65,6 +68,7 @@ def cases(seed: int) -> Iterator[Case]:
         yield polygon_case(rng)
         yield layout_case(rng)
         yield description_case(rng)
+        yield part_case(rng)
         yield archive_case(rng)
         yield image_case(rng)
 
@@ -156,20 +160,39 @@ def layout_case(rng: np.random.Generator) -> Case:
 
 
 def description_case(rng: np.random.Generator) -> Case:
-    """A GLB file with one to three values of its description exchanged."""
+    """GLB, or glTF with a file beside it, and one to three values of its description exchanged."""
     described, binary = scene() if rng.random() < 0.5 else instanced()
     described = copy.deepcopy(described)
     if rng.random() < 0.5:
         described["extensionsRequired"] = ["EXT_mesh_gpu_instancing"]
         described["meshes"][0]["weights"] = [0.5]
         described["meshes"][0]["primitives"][0]["targets"] = [{"POSITION": 0}]
+    beside = rng.random() < 0.5
+    if beside:
+        described["buffers"][0]["uri"] = "scene.bin"
+        if rng.random() < 0.5:
+            binary = MUTATIONS["flip"](binary, rng)
     changed = []
     for _ in range(rng.integers(1, 4)):
         holder, key = places(described)[rng.integers(len(places(described)))]
         holder[key] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
         changed.append(f"{key} = {str(holder[key])[:20]}")
-    label = f"description, {', '.join(changed)}"
-    return Case(label, partial(read, "scene.glb", lambda: pack(described, binary)), (MeshError,))
+    label = f"description, {', '.join(changed)}, {'beside' if beside else 'in one file'}"
+    if beside:
+        call = partial(read, "scene.gltf", lambda: json.dumps(described).encode(), binary)
+    else:
+        call = partial(read, "scene.glb", lambda: pack(described, binary))
+    return Case(label, call, (MeshError,))
+
+
+def part_case(rng: np.random.Generator) -> Case:
+    """A 3MF file of one or two parts, one of them with mutated text."""
+    kind = sorted(MUTATIONS)[rng.integers(len(MUTATIONS))]
+    parts = [threemf_part()] * int(rng.integers(1, 3))
+    at = int(rng.integers(len(parts)))
+    parts[at] = MUTATIONS[kind](parts[at].encode(), rng).decode("latin-1")
+    label = f"part {at} of {len(parts)}, {kind}"
+    return Case(label, partial(read, "parts.3mf", lambda: threemf(*parts)), (MeshError,))
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
@@ -215,10 +238,11 @@ def see(suffix: str, data: bytes) -> None:
         raise AssertionError(f"a canvas of {tuple(canvas.shape)}")
 
 
-def read(name: str, make: Callable[[], bytes]) -> None:
+def read(name: str, make: Callable[[], bytes], beside: bytes = b"") -> None:
     """Load a mesh file; what comes of it must be fit for a network."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
+        Path(folder, "scene.bin").write_bytes(beside)
         path.write_bytes(make())
         mesh, report = load_mesh(path)
         with suppress(MeshError):

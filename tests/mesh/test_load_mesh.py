@@ -1,7 +1,7 @@
 import contextlib
+import itertools
 import os
 import time
-import zipfile
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -134,10 +134,11 @@ UNUSABLE = {
 
 
 CONTENTS = {name.split(".")[1]: write() for name, write in files.SPELLINGS.items()}
+del CONTENTS["gltf"]  # any text may be one
 CONTENTS["obj"] = b"# made by hand\n\nmtllib none.mtl\no thing\n" + files.obj_text()
 
 
-@pytest.mark.parametrize("kind", ["glb", "obj", "off", "ply", "stl"])
+@pytest.mark.parametrize("kind", ["3mf", "glb", "gltf", "obj", "off", "ply", "stl"])
 def test_a_file_of_another_format_than_its_extension_is_named(kind: str, tmp_path: Path) -> None:
     contents = {**CONTENTS, "stl text": files.stl_text(), "ply text": files.ply_text()}
     for name, data in contents.items():
@@ -354,13 +355,23 @@ def test_3mf_is_read_by_trimesh_or_names_what_it_needs(tmp_path, monkeypatch):
         assert (mesh.num_faces, report.topology.closed) == (12, True)
         path.write_bytes(b"PK\x03\x04")
         refused("is no 3MF file with triangles", load_mesh, path, error=MeshError)
-        path.write_bytes(trimesh.Scene([box, box.copy()]).export(file_type="3mf"))
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, text in members.items():  # one index in one of the two parts
-                archive.writestr(name, text.replace(b'v1="1"', b'v1="9"', 1))
-        fails("refers to vertex 9 of a part that has 8", load_mesh, path)
+        part, damaged = files.threemf_part(), "is no 3MF file with triangles"
+        other = files.threemf_part(files.VERTICES + 5)
+        for parts in ((part + other,), (part, other)):  # in one file, or in one each
+            path.write_bytes(files.threemf(*parts))
+            assert load_mesh(path)[0].num_faces == 2 * len(files.FACES)
+        for old, new, message in (
+            ('v1="1"', 'v1="7"', "refers to vertex 7 of a part that has 5"),
+            ('v1="1"', 'v1="-1"', "refers to vertex -1 of a part that has 5"),
+            ('v1="1"', 'v1="1_0"', damaged),
+            ('v1="1" v2="2"', 'v1="1 2" v2=""', damaged),
+            ('x="0.0"', 'x="a"', damaged),
+        ):
+            for i, name in itertools.product((0, 1), ("one", "two")):
+                parts = [part, part]
+                parts[i] = part.replace(old, new, 1)
+                parts = ["".join(parts)] if name == "one" else parts
+                fails(message, loaded, tmp_path, f"{name}.3mf", files.threemf(*parts))
     path.write_bytes(b"PK\x03\x04")
     monkeypatch.setattr(reader, "find_spec", lambda name: True)
     for error, message in ((MemoryError(), "not fit in memory"), (OSError(24, "busy"), "busy")):

@@ -76,11 +76,12 @@ def _read_3mf(data: bytes) -> FileMesh:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(member.file_size for member in archive.infolist())
-        if size > MAX_FILE_BYTES:
-            raise MeshError(f"unpacks to {size} bytes, more than {MAX_FILE_BYTES}")
+            if size > MAX_FILE_BYTES:
+                raise MeshError(f"unpacks to {size} bytes, more than {MAX_FILE_BYTES}")
+            for name in archive.namelist():
+                if name.lower().endswith(".model"):
+                    _check_parts(archive.read(name))
         scene = trimesh.load_scene(io.BytesIO(data), file_type="3mf", process=False)
-        for part in scene.geometry.values():
-            _check_part(part)  # before its indices are shifted by the vertices of other parts
         mesh: Any = scene.to_mesh()
         vertices, faces = np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64)
     except (MeshError, MemoryError):
@@ -92,13 +93,24 @@ def _read_3mf(data: bytes) -> FileMesh:
     return FileMesh(vertices.reshape(-1, 3), faces.reshape(-1), np.full(len(faces), 3))
 
 
-def _check_part(part: Any) -> None:
-    outside = part.faces[(part.faces < 0) | (part.faces >= len(part.vertices))]
-    if len(outside):
-        raise MeshError(
-            f"has a face that refers to vertex {outside[0]} of a part that has "
-            f"{len(part.vertices)} (counted from 0); export the mesh again"
-        )
+def _check_parts(model: bytes) -> None:
+    """Raise for wrong numbers: trimesh joins parts of one object without validating them."""
+    from lxml.etree import iterparse  # type: ignore[import-untyped]
+
+    for _, part in iterparse(io.BytesIO(model), tag="{*}mesh", resolve_entities=False):
+        rows = [[row.attrib[axis] for axis in "xyz"] for row in part.iter("{*}vertex")]
+        faces = [[row.attrib[v] for v in ("v1", "v2", "v3")] for row in part.iter("{*}triangle")]
+        if any("_" in number for row in rows + faces for number in row):  # which NumPy reads
+            raise ValueError("numbers must have no underscore")
+        np.array(rows, np.float64)  # raises for other text
+        corners = np.array(faces, np.int64)
+        outside = corners[(corners < 0) | (corners >= len(rows))]
+        if len(outside):
+            raise MeshError(
+                f"has a face that refers to vertex {outside[0]} of a part that has {len(rows)} "
+                "(counted from 0); export the mesh again"
+            )
+        part.clear()
 
 
 def _content(path: Path) -> bytes:

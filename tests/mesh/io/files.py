@@ -1,8 +1,12 @@
 """One small closed mesh in every format, plain and with attributes; and hostile files."""
 
+import base64
+import io
 import json
 import struct
+import zipfile
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -100,8 +104,40 @@ def star(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
     return rng.uniform(0.05, 1, (size, 1)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
+def gltf_text() -> bytes:
+    described, binary = scene()
+    described["buffers"][0]["uri"] = f"data:;base64,{base64.b64encode(binary).decode()}"
+    return json.dumps(described).encode()
+
+
+def threemf_part(vertices: NDArray[np.float64] = VERTICES, faces: Faces = FACES) -> str:
+    rows = [f'<vertex x="{x!r}" y="{y!r}" z="{z!r}"/>' for x, y, z in vertices.tolist()]
+    corners = [f'<triangle v1="{a}" v2="{b}" v3="{c}"/>' for a, b, c in faces]
+    lists = f"<vertices>{''.join(rows)}</vertices><triangles>{''.join(corners)}</triangles>"
+    return f"<mesh>{lists}</mesh>"
+
+
+def threemf(part: str | None = None, other: str = "") -> bytes:
+    """A 3MF file of one part; another one is in a second file, by the production extension."""
+    part = threemf_part() if part is None else part
+    space = "http://schemas.microsoft.com/3dmanufacturing"
+    head = f'<model xmlns="{space}/core/2015/02" xmlns:p="{space}/production/2015/06"><resources>'
+    built = '</resources><build><item objectid="{}"/></build></model>'
+    place = '<components><component p:path="/3D/2.model" objectid="1"/></components>'
+    more = f'<object id="2">{place}</object>' if other else ""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file:
+        text = f'{head}<object id="1">{part}</object>{more}{built.format(2 if other else 1)}'
+        file.writestr(zipfile.ZipInfo("3D/3dmodel.model"), text)
+        if other:
+            text = f'{head}<object id="1">{other}</object>{built.format(1)}'
+            file.writestr(zipfile.ZipInfo("3D/2.model"), text)
+    return target.getvalue()
+
+
 SPELLINGS = {
     "binary.glb": glb_trimesh,
+    "text.gltf": gltf_text,
     "text.obj": obj_text,
     "text.off": off_text,
     "text.ply": ply_text,
@@ -109,6 +145,8 @@ SPELLINGS = {
     "text.stl": stl_text,
     "binary.stl": stl_binary,
 }
+if find_spec("lxml"):
+    SPELLINGS["text.3mf"] = threemf
 
 
 def pack(scene: object, binary: bytes = b"") -> bytes:
