@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _prepare(parser: Parser, files: dict[str, Any]) -> None:
-    """Import all commands, and mark the options whose values are paths."""
+    """Import all commands, and mark the options whose values are paths or one of some words."""
     parser.fill()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -43,3 +43,5 @@ def _prepare(parser: Parser, files: dict[str, Any]) -> None:
                 _prepare(below, files)
         elif action.type is Path or not _PATHS.isdisjoint(str(action.metavar).split("|")):
             action.complete = files  # type: ignore[attr-defined]
+        elif "|" in str(action.metavar):  # words in upper case are kinds of values
+            action.choices = [x for x in str(action.metavar).split("|") if not x.isupper()]

@@ -26,6 +26,10 @@ _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archiver
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 PARTS = ("train", "val", "test")
+FRACTIONS = (
+    "fractions of training, optionally validation, and test files with the sum 1, such as "
+    "0.7,0.15,0.15"
+)
 _UNSPLIT = "; files without these folders are split by fractions, such as 0.7,0.15,0.15"
 
 
@@ -69,8 +73,11 @@ def files_by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Pat
     return found
 
 
-def check_split(split: Sequence[float]) -> tuple[float, ...]:
-    """Convert fractions of training, optionally validation, and test files; may be empty."""
+def check_split(
+    split: Sequence[float] | Sequence[str],  # may be empty
+    named: Sequence[str] = (),  # other choices, for the message
+) -> tuple[float, ...]:
+    """Convert fractions of training, optionally validation, and test files to floats."""
     given: tuple[float, ...] | None = None
     with suppress(TypeError, ValueError, OverflowError):
         given = tuple(map(float, split))
@@ -81,10 +88,8 @@ def check_split(split: Sequence[float]) -> tuple[float, ...]:
         and abs(sum(given) - 1) <= 1e-6
     ):
         return given
-    raise ValueError(
-        "split must be positive fractions of training, optionally validation, and test files "
-        f"with the sum 1, such as 0.7,0.15,0.15; got {shown(given or split)}"
-    )
+    choices = " or ".join([*named, f"positive {FRACTIONS}"])
+    raise ValueError(f"split must be {choices}; got {shown(given or split)}")
 
 
 def draw_parts(

@@ -6,6 +6,7 @@ import hashlib
 import os
 import zlib
 from codecs import BOM_UTF8
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -269,7 +270,7 @@ def _checked(points: NDArray[np.generic]) -> Points:
 
 
 def load_cloud_folder(
-    path: str | os.PathLike[str], points: int = MOST_POINTS
+    path: str | os.PathLike[str], points: int = MOST_POINTS, split: Sequence[float] = ()
 ) -> tuple[PointClouds, PointClouds]:
     """Load labeled point clouds laid out as ``<class>/{train,val,test}/<file>``.
 
@@ -283,6 +284,8 @@ def load_cloud_folder(
         Folder or archive, as in `load_mesh_folder`.
     points : int
         Least number of points per cloud.
+    split : sequence of float, optional
+        Fractions of training, optionally validation, and test files, as in `load_mesh_folder`.
 
     Returns
     -------
@@ -301,15 +304,15 @@ def load_cloud_folder(
         ...
     ValueError: no/such/folder: no such file or folder
     """
-    parts = load_cloud_parts(path, points)
+    parts = load_cloud_parts(path, points, split)
     return parts["train"], parts["test"]
 
 
 def load_cloud_parts(
-    path: str | os.PathLike[str], points: int = MOST_POINTS
+    path: str | os.PathLike[str], points: int = MOST_POINTS, split: Sequence[float] = ()
 ) -> dict[str, PointClouds]:
     """Load ``train``, ``test`` and, if a class has one, ``val`` of a folder of clouds."""
-    folders = ClassFolders.find(Path(path), CLOUD_SUFFIXES, "cloud")
+    folders = ClassFolders.find(Path(path), CLOUD_SUFFIXES, "cloud", split)
     wanted = max(points, MOST_POINTS)
     clouds = folders.load(lambda member: _read_folder(member.path, wanted, points), ValueError)
     kept = min(wanted, *map(len, clouds))

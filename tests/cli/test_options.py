@@ -167,6 +167,7 @@ def test_commands_options_values_and_files_are_completed(complete, scripts, tmp_
     assert complete("equigeo train ") == TASK_NAMES
     assert complete(f"{TRAIN} --dry") == {"--dry-run"}
     assert complete("equigeo train tsp --split-i") == set()
+    assert complete(f"{TRAIN} --split ") == {"folder", "16", "10", "5"}
     assert complete(f"{TRAIN} --logger ") == set(LOGGERS)
     (tmp_path / "model.ckpt").write_text("")
     for words in (f"{TRAIN} --output ", f"{TRAIN} --data ", "equigeo evaluate mo"):

@@ -39,7 +39,7 @@ OWN_OPTIONS = {
     "mesh-segmentation": {"data": "x", "holdout": 2, "sizes": ("area",)},
     "mesh-regression": {"data": "x", "targets": ("mass",), "at": "faces", "loss": "mae"},
     "affnist": {"data": "x", "holdout": True, "digits": 500, "test_images": 20},
-    "pointcloud": {"data": "x", "points": 7, "holdout": 5},
+    "pointcloud": {"data": "x", "points": 7, "split": "0.5,0.5"},
     "tsp": {"cities": 50, "instances": 9},
     "potential": {"data": "x", "product": "gaunt", "channels": 8, "validation": 3},
 }

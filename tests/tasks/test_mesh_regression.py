@@ -25,7 +25,7 @@ from equigeo.mesh.io.ply import format_ply
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.report import render_report
 from equigeo.tasks import TASKS, MeshRegression, find_task
-from equigeo.tasks.mesh_classification.run import mesh_digests
+from equigeo.tasks.mesh_classification.run import MeshConfig, mesh_digests
 from equigeo.tasks.mesh_regression import (
     REGRESSION_RECIPES,
     MeshRegressionConfig,
@@ -39,6 +39,7 @@ from equigeo.tasks.mesh_regression.task import (
     target_moments,
     warn_of_sizes,
 )
+from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.training.data import LabelledBatch
 from tests.datasets.segmentation.segmentation_files import write_obj
 from tests.mesh import shapes
@@ -310,10 +311,15 @@ def test_parts_are_drawn_by_fractions_and_counted(tmp_path):
     assert "training + validation + test meshes of all: 4 + 2 + 2" in task.describe(given, data)
     assert "training + " not in task.describe(config(), data)
     for split in ("0.5", "0.5,0.6", "a,b", "folder,"):
-        with pytest.raises(ValueError, match="split must be folder, or fractions"):
+        with pytest.raises(ValueError, match="split must be folder or positive fractions"):
             MeshRegressionConfig("x", split=split)
-    with pytest.raises(ValueError, match="builtin has parts of its own"):
-        MeshRegressionConfig("builtin", split="0.5,0.5")
+    for kind in (MeshConfig, MeshRegressionConfig, SegmentationConfig):
+        with pytest.raises(ValueError, match="builtin has parts of its own"):
+            kind("builtin", split="0.5,0.5")
+    with pytest.raises(ValueError, match="cubes has parts of its own"):
+        MeshConfig("cubes", split="0.5,0.5")
+    assert MeshRegressionConfig("cubes", split="0.5,0.5").fractions == (0.5, 0.5)  # a folder
+    assert SegmentationConfig("cubes", split="0.5,0.5").fractions == (0.5, 0.5)
 
 
 TABLES = [

@@ -331,6 +331,27 @@ def test_a_validation_split_is_evaluated_in_training_and_the_test_split_afterwar
         load_clouds(replace(config, holdout=1))
 
 
+def test_parts_are_drawn_by_fractions_and_other_data_are_evaluated_as_shipped(config, tmp_path):
+    for label, name in enumerate(("bird", "horse")):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for k in range(4):
+            points = np.random.default_rng([label, k]).normal(size=(40, 3))
+            np.save(tmp_path / "data" / name / f"{k}.npy", points)
+    data, recipe = str(tmp_path / "data"), Recipe(epochs=1, batch_size=4, learning_rate=1e-2)
+    given = PointConfig(data, recipe=recipe, points=30, split="0.5,0.25,0.25")
+    parts = load_cloud_folder(data, 30, (0.5, 0.25, 0.25))
+    assert [len(part) for part in parts] == [4, 2]
+    val = load_clouds(given, validate=True)
+    assert (len(val.train), len(val.evaluated), val.measure) == (4, 2, "val_accuracy")
+    assert torch.equal(load_clouds(replace(given, holdout=0)).train.points, parts[0].points)
+    assert ", split 0.5,0.25,0.25" in PointCloudClassification().describe(given, val)
+    trained = PointCloudClassification().train(given, tmp_path / "run")
+    assert len(evaluate_point_classifier(trained).labels) == 2
+    refused("found no class folders", evaluate_point_classifier, trained, data=f"{data}/../data")
+    refused("has parts of its own", load_clouds, replace(config, split="0.5,0.5"))
+    refused("split must be folder or positive fractions", PointConfig, "x", split="17")
+
+
 def test_predict_sees_the_points_of_a_surface_that_evaluation_sees(tmp_path, monkeypatch):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
     data = write_tiny_folder(tmp_path / "data", 1, 1)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo._core.brief import shown
 from equigeo._core.config import Range
 from equigeo._core.text import printable, shorten
-from equigeo.datasets.class_folders import check_split
+from equigeo.datasets.class_folders import FRACTIONS, check_split
 from equigeo.datasets.meshes import parts_of
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualSegmenter, TriangleMesh
 from equigeo.mesh.geometry.features import SizeName
@@ -70,15 +69,45 @@ def divide_by_faces(
     return [[indices[k] for k in part] for part in parts]
 
 
-GENERATED_DATA: Final = ("builtin", "cubes")
 UNKNOWN_EARLIER: Final[dict[str, Any]] = {
     "merge": MERGE, "min_component": 0.0, "sizes": (), "inputs": (), "split": "folder",
 }  # fmt: skip
 """Fields that configurations of earlier versions lack, and what those versions did."""
 
 
+_Config = TypeVar("_Config", bound=RunConfig)
+
+
+class SplitRunConfig(RunConfig):
+    """Base of configurations with a field ``split``: a named protocol, or fractions of files."""
+
+    split: str
+    splits: ClassVar[Sequence[str]] = ("folder",)  # named protocols
+    built_in: ClassVar[Collection[str]] = ()  # names of data sets that are no path
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fractions and self.data in self.built_in:
+            raise ValueError(f"{self.data} has parts of its own, got split {self.split!r}")
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """Fractions of training, optionally validation, and test files; empty: a named split."""
+        named = self.split in self.splits
+        return () if named else check_split(self.split.split(","), self.splits)
+
+    @classmethod
+    def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
+        if isinstance(values, Mapping):
+            values = {"split": "folder", **values}  # earlier versions lack it
+        return super().from_dict(values)
+
+
+BUILTIN: Final = "builtin"
+
+
 @dataclass(frozen=True)
-class MeshRunConfig(RunConfig):
+class MeshRunConfig(SplitRunConfig):
     """Configuration of a run on mesh files; see `equigeo.mesh.load_mesh` for its fields."""
 
     merge: float = MERGE
@@ -87,27 +116,8 @@ class MeshRunConfig(RunConfig):
     inputs: tuple[str, ...] = ()
     split: str = "folder"
 
-    splits: ClassVar[tuple[str, ...]] = ("folder",)
+    built_in: ClassVar[Collection[str]] = (BUILTIN,)
     ranges: ClassVar[Mapping[str, Range]] = {**RunConfig.ranges, **LOAD_RANGES}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.fractions and self.data in GENERATED_DATA:
-            raise ValueError(f"{self.data} has parts of its own, got split {self.split!r}")
-
-    @property
-    def fractions(self) -> tuple[float, ...]:
-        """Fractions of training, optionally validation, and test meshes; empty: a named split."""
-        if self.split in self.splits:
-            return ()
-        try:
-            return check_split([float(part) for part in self.split.split(",")])
-        except ValueError:
-            raise ValueError(
-                f"split must be {', '.join(self.splits)}, or fractions of training, optionally "
-                f"validation, and test meshes with the sum 1, such as 0.7,0.15,0.15; got "
-                f"{shown(self.split)}"
-            ) from None
 
     @property
     def loading(self) -> dict[str, Any]:
@@ -115,7 +125,7 @@ class MeshRunConfig(RunConfig):
         return {name: getattr(self, name) for name in (*LOAD_RANGES, "inputs")}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> MeshRunConfig:
+    def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
         if isinstance(values, Mapping):
             values = {**UNKNOWN_EARLIER, **values}
         return super().from_dict(values)
@@ -138,8 +148,8 @@ HOLDOUT: Final = Argument(
     natural, metavar="N", unit="training meshes",
 )  # fmt: skip
 SPLIT: Final = Argument(
-    "--split", "draw the parts by fractions of training, optionally validation, and test meshes,"
-    " such as 0.7,0.15,0.15 (default: the parts of the folder)", metavar="FRACTIONS",
+    "--split", f"draw the parts by {FRACTIONS} (default: the parts of the folder)",
+    metavar="FRACTIONS",
 )  # fmt: skip
 INPUTS: Final = (
     Argument(

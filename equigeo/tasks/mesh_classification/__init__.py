@@ -1,8 +1,8 @@
 """Classification of triangle meshes: SHREC'11, built-in shapes, or folders in MeshCNN's layout."""
 
 from equigeo._core.deprecation import private_names, renamed
+from equigeo.tasks.common.mesh_data import BUILTIN
 from equigeo.tasks.mesh_classification.run import (
-    BUILTIN,
     MESH_RECIPES,
     MeshConfig,
     TrainedMeshClassifier,

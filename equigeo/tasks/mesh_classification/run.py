@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
@@ -29,6 +29,7 @@ from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.subdivide import with_resolution
 from equigeo.tasks.common.measures import classify
 from equigeo.tasks.common.mesh_data import (
+    BUILTIN,
     MeshRunConfig,
     batches_by_faces,
     divide_by_faces,
@@ -51,6 +52,10 @@ MESH_RECIPES: Final[dict[str, Recipe]] = {
     "paper": Recipe(
         epochs=200, batch_size=16, learning_rate=2e-4, optimizer="adam", schedule="constant",
     ),
+}  # fmt: skip
+
+GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
+    BUILTIN: articulated_shapes, "cubes": engraved_cubes,
 }  # fmt: skip
 
 
@@ -90,7 +95,8 @@ class MeshConfig(MeshRunConfig):
     split_index: int = 0
     holdout: int = 0
 
-    splits: ClassVar[tuple[str, ...]] = ("folder", "16", "10", "5")
+    splits: ClassVar[Sequence[str]] = ("folder", "16", "10", "5")
+    built_in: ClassVar[Collection[str]] = GENERATED
     recipes: ClassVar[Mapping[str, Recipe]] = MESH_RECIPES
     unused: ClassVar[tuple[str, ...]] = ()
     samples: ClassVar[str] = "meshes"
@@ -101,10 +107,6 @@ class MeshConfig(MeshRunConfig):
     }
 
 
-BUILTIN: Final = "builtin"
-GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
-    BUILTIN: articulated_shapes, "cubes": engraved_cubes,
-}  # fmt: skip
 BATCH_SIZE: Final = 32  # meshes that are classified at once
 PADDING: Final = -2  # label behind the last face of a mesh; targets are padded by infinity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from equigeo._core.text import printable
 from equigeo.datasets import MeshDataset
+from equigeo.datasets.class_folders import FRACTIONS
 from equigeo.mesh import (
     LoadReport,
     PrimalDualClassifier,
@@ -38,6 +39,7 @@ from equigeo.tasks.common.mesh_data import (
     LARGEST_SHOWN,
     LOADING,
     RELOADING,
+    SPLIT,
     VALIDATED,
     MeshRunConfig,
     evaluated_part,
@@ -48,8 +50,6 @@ from equigeo.tasks.common.mesh_data import (
 )
 from equigeo.tasks.mesh_classification.run import (
     BATCH_SIZE,
-    BUILTIN,
-    GENERATED,
     LabelledMeshes,
     MeshConfig,
     TrainedMeshClassifier,
@@ -324,6 +324,7 @@ def _choose(evaluation: MeshEvaluation) -> list[int]:
 
 
 _RANKED = 5  # classes that a page shows
+_SPLITS = "|".join([*MeshConfig.splits, "FRACTIONS"])
 _SPLIT_INDEX = Argument(
     "--split-index",
     "number of the draw (default: that of the run, or 0 of another split)",
@@ -356,7 +357,6 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     """Base class of tasks on meshes."""
 
     example_data = "builtin"
-    built_in: ClassVar[Collection[str]] = (BUILTIN,)  # names of data sets that are no path
     data_remedy = "builtin, a folder or an archive"
     writes_report = True
     files = "OBJ, OFF, PLY, STL, GLB, glTF or 3MF"
@@ -371,7 +371,8 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     predict_arguments = RELOADING
 
     def resolve_data(self, data: str | None) -> str:
-        return data if data is not None and data in self.built_in else super().resolve_data(data)
+        config: Any = self.config_type
+        return data if data is not None and data in config.built_in else super().resolve_data(data)
 
     def preset_model(self, config: _Config, num_classes: int = 2, **changes: Any) -> Any:
         model: Any = self.trained_type.model_type
@@ -481,17 +482,15 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     """
 
     help = "classify triangle meshes"
-    built_in = GENERATED
     data_remedy = "builtin, cubes, a folder or an archive"
     train_arguments = (
         Argument(
             "--data", "the built-in shapes or engraved cubes, or a folder or archive"
             " <class>/{train,test}/<mesh>", metavar="builtin|cubes|DIR|ARCHIVE",
         ),
-        Argument(
-            "--split", "as shipped (default), 16, 10 or 5 training meshes per class, or fractions"
-            " of training, optionally validation, and test meshes, such as 0.7,0.15,0.15",
-            metavar="folder|16|10|5|FRACTIONS",
+        replace(
+            SPLIT, help=f"as shipped (default), 16, 10 or 5 training meshes per class, or"
+            f" {FRACTIONS}", metavar=_SPLITS,
         ),
         _SPLIT_INDEX,
         Argument(
@@ -508,7 +507,7 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         ),
         Argument(
             "--split", "split to evaluate on (default: that of the training); meshes: the test part"
-            " of folder, 16, 10, 5 or fractions", metavar="folder|16|10|5|FRACTIONS",
+            " of folder, 16, 10, 5 or fractions", metavar=_SPLITS,
         ),
         _SPLIT_INDEX,
         Argument("--seed", "seed of transformed copies (default: 0)", natural),

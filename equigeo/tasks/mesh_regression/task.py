@@ -24,6 +24,7 @@ from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.tasks.common.arguments import Argument, words
 from equigeo.tasks.common.measures import classify, face_areas
 from equigeo.tasks.common.mesh_data import (
+    BUILTIN,
     HOLDOUT,
     INPUTS,
     LARGEST_SHOWN,
@@ -36,7 +37,6 @@ from equigeo.tasks.common.mesh_data import (
 )
 from equigeo.tasks.mesh_classification.run import (
     BATCH_SIZE,
-    BUILTIN,
     LabelledMeshes,
     TrainedMeshModel,
     mesh_digests,

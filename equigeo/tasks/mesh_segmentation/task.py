@@ -39,6 +39,7 @@ from equigeo.tasks.common.measures import (
     segmentation_measures,
 )
 from equigeo.tasks.common.mesh_data import (
+    BUILTIN,
     HOLDOUT,
     INPUTS,
     LARGEST_SHOWN,
@@ -52,7 +53,6 @@ from equigeo.tasks.common.mesh_data import (
     warn_of_lost_area,
 )
 from equigeo.tasks.mesh_classification.run import (
-    BUILTIN,
     PADDING,
     LabelledMeshes,
     Shape,

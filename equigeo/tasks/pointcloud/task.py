@@ -34,7 +34,13 @@ from equigeo.tasks.common.measures import (
     ranking,
     relative_change,
 )
-from equigeo.tasks.common.mesh_data import VALIDATED, has_validation, hold_out
+from equigeo.tasks.common.mesh_data import (
+    SPLIT,
+    VALIDATED,
+    SplitRunConfig,
+    has_validation,
+    hold_out,
+)
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
     Evaluation,
@@ -43,7 +49,7 @@ from equigeo.tasks.task import (
     Task,
     describe_trained_on,
 )
-from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.config import Recipe
 from equigeo.training.data import LabelledBatch, LabelledSource, digest
 from equigeo.training.objective import CrossEntropy, FitPlan, Objective
 from equigeo.training.process import derived_generator
@@ -82,7 +88,7 @@ POINT_PRESETS: Final[dict[str, dict[str, PointPreset]]] = {
 
 
 @dataclass(frozen=True)
-class PointConfig(RunConfig):
+class PointConfig(SplitRunConfig):
     """Configuration of a run on point clouds, saved as ``config.json``.
 
     Training clouds stand upright, as published, and are not transformed.
@@ -93,6 +99,8 @@ class PointConfig(RunConfig):
         Folder; see ``datasets.load_modelnet_points`` and ``datasets.load_cloud_folder``.
     recipe, seed, devices, evaluate_every
         See ``RunConfig``.
+    split : str
+        "folder", or the fractions of ``equigeo.datasets.load_cloud_folder``, separated by commas.
     preset : str
         For ``affine``, the group: ``default``, ``SO`` or ``GLPlus``. For the others, the network:
         ``default``, ``pointnet``, ``pointnet++``, ``dgcnn`` or ``transformer``.
@@ -117,6 +125,7 @@ class PointConfig(RunConfig):
     model: Literal["affine", "mds", "plain"] = "affine"
     points: int = within(1, 2**20, default=1024)
     holdout: int = within(0, 10**6, default=0)
+    split: str = "folder"
 
     recipes: ClassVar[Mapping[str, Recipe]] = {
         name: preset.recipe
@@ -230,7 +239,9 @@ def _parts(config: PointConfig) -> dict[str, PointClouds]:
     """Read class folders or ModelNet10; its test file is not opened for held-out evaluation."""
     folder = Path(config.data)
     if not any(folder.glob("modelnet10_*.npz")):
-        return load_cloud_parts(folder, config.points)
+        return load_cloud_parts(folder, config.points, config.fractions)
+    if config.fractions:
+        raise ValueError(f"{folder} has parts of its own, got split {config.split!r}")
     parts = {"train": load_modelnet_points(folder, "train")}
     return parts if config.holdout else parts | {"test": load_modelnet_points(folder, "test")}
 
@@ -381,7 +392,7 @@ def evaluate_point_classifier(
     """
     config = classifier.config
     if data not in (None, config.data):
-        config = replace(config, data=data, holdout=0)
+        config = replace(config, data=data, holdout=0, split="folder")
     whole = whole_clouds(config).evaluated
     test = replace(whole, points=fewer_points(whole.points, config.points))
     if test.classes != classifier.classes:
@@ -455,6 +466,7 @@ class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassif
             "evaluate on N training clouds per class, held out, and leave the test part unseen",
             natural, metavar="N", unit="training clouds",
         ),
+        SPLIT,
     )  # fmt: skip
     evaluate_arguments = (
         Argument("--data", "default: the training data of the model", metavar="DIR|ARCHIVE"),
@@ -475,8 +487,9 @@ class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassif
         return load_clouds(config, validate=True)
 
     def describe(self, config: PointConfig, data: CloudParts) -> str:
+        drawn = f", split {config.split}" if config.fractions else ""
         return (
-            f"clouds of {config.data}, {config.points} points each, {config.model} model, "
+            f"clouds of {config.data}{drawn}, {config.points} points each, {config.model} model, "
             f"{config.preset} preset"
         )
 
