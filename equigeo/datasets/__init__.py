@@ -11,6 +11,7 @@ from equigeo.datasets.atoms.published import AtomicSplit, load_atomic_split
 from equigeo.datasets.clouds import PointClouds, load_cloud_folder, load_modelnet_points, read_cloud
 from equigeo.datasets.digits.readers import load_digits, read_image
 from equigeo.datasets.digits.transformed import AffNIST, HomNIST, digit_canvas
+from equigeo.datasets.dynamics import MeshTrajectories, mesh_dynamics
 from equigeo.datasets.engraved_cubes import engraved_cubes
 from equigeo.datasets.meshes import MeshDataset, load_mesh_folder, split_indices
 from equigeo.datasets.registry.access import load
@@ -35,6 +36,7 @@ __all__ = [
     "HomNIST",
     "MeshDataset",
     "MeshRegressionDataset",
+    "MeshTrajectories",
     "PointClouds",
     "SegmentedMeshDataset",
     "TSPInstance",
@@ -54,6 +56,7 @@ __all__ = [
     "load_regression_folder",
     "load_segmentation_folder",
     "load_tsplib",
+    "mesh_dynamics",
     "optimal_lengths",
     "read_cloud",
     "read_extxyz",

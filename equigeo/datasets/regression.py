@@ -344,10 +344,7 @@ def ellipsoids(
             "seed, number and subdivisions must be at least 0, at least 2 and 0 to 8, "
             f"got {seed}, {number} and {subdivisions}"
         )
-    ball = TriangleMesh(torch.cat([torch.eye(3), -torch.eye(3)]), torch.tensor(_OCTAHEDRON))
-    for _ in range(subdivisions):
-        finer = subdivide(ball)
-        ball = TriangleMesh(nn.functional.normalize(finer.vertices), finer.faces)
+    ball = unit_sphere(subdivisions)
     made = [
         _ellipsoid(
             ball, targets_at, np.random.default_rng(np.random.SeedSequence([seed, _STREAM, i]))
@@ -362,6 +359,17 @@ def ellipsoids(
         in_train=torch.arange(number) < (3 * number) // 4,
         targets_at=targets_at,
     )
+
+
+def unit_sphere(
+    subdivisions: int,  # of an octahedron
+) -> TriangleMesh:
+    """Return a sphere of ``8 * 4**subdivisions`` faces."""
+    ball = TriangleMesh(torch.cat([torch.eye(3), -torch.eye(3)]), torch.tensor(_OCTAHEDRON))
+    for _ in range(subdivisions):
+        finer = subdivide(ball)
+        ball = TriangleMesh(nn.functional.normalize(finer.vertices), finer.faces)
+    return ball
 
 
 def _ellipsoid(
