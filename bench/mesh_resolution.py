@@ -1,4 +1,4 @@
-"""Accuracy of the mesh classifier on the Princeton benchmark, at several resolutions.
+"""Accuracy of the mesh classifier on the Princeton benchmark, at several resolutions and damaged.
 
     python -m bench.mesh_resolution --data ../shared/data/psb19/psb19_f1000.npz \
         --output bench/results/mesh_resolution.json
@@ -6,8 +6,9 @@
 Nineteen classes, ten training shapes per class (draw 0 of split 10), seeds 0 to 2; the weights are
 those of the last epoch. The network is trained at the 1,000 faces of the data and evaluated on the
 test shapes at 1,000 faces, at 500 (simplified) and at 2,500 (subdivided and simplified), drawn from
-seed 0. Nothing is selected on test shapes; ``--holdout 3`` evaluates on training shapes that were
-held out. With ``--resume`` finished runs are kept.
+seed 0, and at 1,000 faces with ``--draws`` draws of each kind of damage. Nothing is selected on
+test shapes; ``--holdout 3`` evaluates on training shapes that were held out. With ``--resume``
+finished runs are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset
-from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+from equigeo.mesh import PrimalDualClassifier, TriangleMesh, damage
 from equigeo.mesh.subdivide import with_resolution
 from equigeo.tasks.mesh_classification import (
     MESH_RECIPES,
@@ -37,12 +38,23 @@ from equigeo.tasks.mesh_classification.run import split_meshes
 from equigeo.training.process import derived_generator
 
 FACTORS = {"1000": 1.0, "500": 0.5, "2500": 2.5}
+DAMAGES = {
+    "hole of 10 %": {"hole": 0.1},
+    "hole of 20 %": {"hole": 0.2},
+    "noise of 20 % of an edge": {"noise": 0.2},
+    "noise of 40 % of an edge": {"noise": 0.4},
+    "debris of 2 %": {"debris": 0.02},
+}
 
 # What differs from the default preset and its recipe.
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "means not weighted by area": {"model": {"area_weighted": False}},
     "two resolutions in training": {"recipe": {"resolutions": (0.5, 2.5)}},
+    "damaged versions in training": {"recipe": {"damaged": 8, "epochs": 60}},
+    "damaged versions in training, means alone": {
+        "model": {"statistics": ("mean",)}, "recipe": {"damaged": 8, "epochs": 60},
+    },
     "features of one ring": {"model": {"features": "invariant"}},
     "features of one ring, means not weighted": {
         "model": {"features": "invariant", "area_weighted": False}
@@ -82,6 +94,14 @@ def at_resolution(data: MeshDataset, test: Tensor, faces: str) -> list[TriangleM
     ]
 
 
+def damaged_shapes(data: MeshDataset, test: Tensor, kind: str, draw: int) -> list[TriangleMesh]:
+    """Damaged test shapes, the same for every model."""
+    return [
+        damage(data.meshes[i], **DAMAGES[kind], generator=derived_generator(0, kind, draw, i))
+        for i in test.tolist()
+    ]
+
+
 def share_right(
     trained: TrainedMeshClassifier, data: MeshDataset, test: Tensor, meshes: list[TriangleMesh]
 ) -> float:
@@ -108,8 +128,16 @@ def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict
         faces: share_right(trained, data, test, at_resolution(data, test, faces))
         for faces in FACTORS
     }
+    damaged = {
+        kind: [
+            share_right(trained, data, test, damaged_shapes(data, test, kind, draw))
+            for draw in range(arguments.draws)
+        ]
+        for kind in DAMAGES
+    }
     return {
         "accuracy": accuracy,
+        "accuracy when damaged": damaged,
         "test shapes": len(test),
         "seconds per epoch": median(line["seconds"] for line in trained.history),
         "threads": torch.get_num_threads(),
@@ -126,10 +154,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--epochs", type=int)
+    parser.add_argument("--draws", type=int, default=3, help="of each kind of damage")
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_resolution"))
     output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
-    settings = {"holdout": arguments.holdout, "epochs": arguments.epochs}
+    settings = {
+        "holdout": arguments.holdout, "epochs": arguments.epochs, "draws": arguments.draws,
+    }  # fmt: skip
     record = Record(arguments.output, settings=settings, resume=arguments.resume)
     data = load(arguments.data)
     for seed in range(arguments.runs):

@@ -65,6 +65,10 @@ RECIPE: Final = (
         metavar="X,Y", unit="times",
     ),
     Argument(
+        "--damaged", "draw so many versions with random holes, noise and debris, too", natural,
+        metavar="N", unit="per mesh",
+    ),
+    Argument(
         "--ema-decay", "decay per step of the running average of weights; 0: none", number,
         metavar="X", unit="per step",
     ),

@@ -1,6 +1,7 @@
 """Mesh networks: triangle meshes, their primal and dual graphs, convolution, pooling, models."""
 
 from equigeo._core.deprecation import Renamed, private_names, renamed
+from equigeo.mesh.damage import damage
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.export import compile_package, export_program
 from equigeo.mesh.geometry.dual_graph import DualKind
@@ -37,6 +38,7 @@ __all__ = [
     "TriangleMesh",
     "attention_mask",
     "compile_package",
+    "damage",
     "export_program",
     "load_mesh",
     "patches",

@@ -46,6 +46,9 @@ class Recipe(Config):
     resolutions : tuple of float
         Remesh every mesh once to these multiples of its number of faces; a step draws uniformly
         among these and the original.
+    damaged : int
+        Number of further versions of every mesh with random holes, noise on vertices and debris,
+        see ``equigeo.mesh.damage``, drawn like those of ``resolutions``.
     update_bn : bool
         Estimate the running statistics of BatchNorm layers on all training samples without noise
         before an evaluation and at the end of the run, by a forward pass per sample.
@@ -74,6 +77,7 @@ class Recipe(Config):
     stretch: float = within(0.0, 10.0, default=0.0)
     # a mesh that is subdivided once has four times the faces
     resolutions: tuple[float, ...] = within(0.0, 4.0, above=True, entries=16, default=())
+    damaged: int = within(0, 64, default=0)
     update_bn: bool = False
     minutes: float = within(0.0, 525_600.0, default=0.0)  # a year
     warmup: int = within(0, 10**9, default=0)
@@ -123,8 +127,8 @@ class Recipe(Config):
 
 # Fields that configurations of earlier versions lack, and what those versions did.
 _UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
-    "stretch": 0.0, "resolutions": (), "update_bn": False, "minutes": 0.0, "warmup": 0,
-    "clip_norm": 0.0,
+    "stretch": 0.0, "resolutions": (), "damaged": 0, "update_bn": False, "minutes": 0.0,
+    "warmup": 0, "clip_norm": 0.0,
 }  # fmt: skip
 _BY_CLOCK: Final = ("warm_cosine", "constant")
 _WARMING: Final = ("warm_cosine",)
@@ -206,7 +210,7 @@ class RunConfig(Config):
     recipes: ClassVar[Mapping[str, Recipe]] = {}
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset"})  # of ``of_preset``
     # entries of the recipe that do not apply
-    unused: ClassVar[tuple[str, ...]] = ("stretch", "resolutions")
+    unused: ClassVar[tuple[str, ...]] = ("stretch", "resolutions", "damaged")
     samples: ClassVar[str] = "samples"  # what is trained on
 
     def __post_init__(self) -> None:

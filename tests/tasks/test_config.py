@@ -114,7 +114,7 @@ def test_paper_recipes_are_the_released_ones():
     assert (paper.epochs, paper.batch_size, paper.schedule) == (50, 128, "cosine")
 
 
-AUGMENTATIONS = ("jitter", "stretch", "resolutions")
+AUGMENTATIONS = ("jitter", "stretch", "resolutions", "damaged")
 
 
 def received(plan: Any) -> list[torch.Tensor]:

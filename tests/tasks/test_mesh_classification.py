@@ -1,3 +1,4 @@
+import itertools
 import json
 import shutil
 import subprocess
@@ -135,6 +136,24 @@ def test_every_mesh_is_drawn_among_its_resolutions_evenly_and_standardized_by_al
     )
     means = [each.model.standardize_dual.mean for each in (plan, alone)]
     assert not torch.allclose(*means)
+
+
+def test_damaged_versions_are_drawn_and_repeatable(dataset):
+    config = MeshConfig("memory")
+    config = replace(config, recipe=replace(config.recipe, damaged=3))
+    first, again = (MeshClassification().plan(config, dataset).train for _ in range(2))
+    assert len(first.resampled) == 3
+    places = [
+        [graph.surface.vertices for graph in version.graphs]
+        for version in (first, *first.resampled, *again.resampled)
+    ]
+    for one, other in zip(places[1:4], places[4:], strict=True):
+        assert all(map(torch.equal, one, other))
+    for one, other in itertools.pairwise(places[:4]):
+        changed = [
+            a.shape != b.shape or not torch.equal(a, b) for a, b in zip(one, other, strict=True)
+        ]
+        assert any(changed)
 
 
 def test_batches_hold_so_many_meshes_and_faces_and_a_larger_mesh_alone(graphs, monkeypatch):

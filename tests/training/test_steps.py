@@ -149,7 +149,15 @@ def test_the_decay_of_adam_is_a_penalty_and_that_of_adamw_is_not():
 def test_recipes_of_earlier_versions_mean_what_they_did():
     recipe = Recipe(3, 16, 1e-3, jitter=0.05)
     values = recipe.to_dict()
-    for name in ("stretch", "resolutions", "update_bn", "minutes", "warmup", "clip_norm"):
+    for name in (
+        "stretch",
+        "resolutions",
+        "damaged",
+        "update_bn",
+        "minutes",
+        "warmup",
+        "clip_norm",
+    ):
         del values[name]
     assert Recipe.from_dict(values) == recipe
     del values["jitter"]  # which every version has written

@@ -6,6 +6,7 @@ import math
 import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
@@ -26,6 +27,7 @@ from equigeo.datasets.meshes import parts_of
 from equigeo.datasets.regression import number_of_elements
 from equigeo.datasets.segmentation.labels import transfer_face_labels
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
+from equigeo.mesh.damage import random_damage
 from equigeo.mesh.subdivide import with_resolution
 from equigeo.tasks.common.measures import classify
 from equigeo.tasks.common.mesh_data import (
@@ -293,14 +295,17 @@ def labelled_meshes(
 
 
 def _resampled(config: RunConfig, model: Any, dataset: Any, part: Tensor) -> list[LabelledMeshes]:
-    """Build graphs and labels of all training meshes at each resolution of the recipe."""
+    """Build graphs and labels of all training meshes at each resolution, and damaged."""
     # Before training: one simplification takes as long as a training step.
+    recipe = config.recipe
+    changes: list[tuple[Callable[..., TriangleMesh], str, int]] = [
+        (partial(with_resolution, factor=share), "resolution", number)
+        for number, share in enumerate(recipe.resolutions)
+    ] + [(random_damage, "damage", number) for number in range(recipe.damaged)]
     found = []
-    for number, share in enumerate(config.recipe.resolutions):
+    for change, name, number in changes:
         meshes = [
-            with_resolution(
-                dataset.meshes[i], share, derived_generator(config.seed, "resolution", number, i)
-            )
+            change(dataset.meshes[i], generator=derived_generator(config.seed, name, number, i))
             for i in part.tolist()
         ]
         found.append(labelled_meshes(model, dataset, part, meshes))

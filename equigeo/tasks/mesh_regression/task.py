@@ -119,9 +119,9 @@ class MeshRegressionConfig(MeshRunConfig):
 
     recipes: ClassVar[Mapping[str, Recipe]] = REGRESSION_RECIPES
     samples: ClassVar[str] = "meshes with targets"
-    # Stretched and remeshed meshes have other targets; norms are fixed before the training.
+    # A changed mesh has other targets; norms are fixed before the training.
     unused: ClassVar[tuple[str, ...]] = (
-        "label_smoothing", "logit_adjustment", "stretch", "resolutions", "update_bn",
+        "label_smoothing", "logit_adjustment", "stretch", "resolutions", "damaged", "update_bn",
     )  # fmt: skip
     ranges: ClassVar[Mapping[str, Range]] = {**MeshRunConfig.ranges, "holdout": Range(0, 10**6)}
 
