@@ -1,5 +1,5 @@
 # Two commands do all of their own set-up in $(VENV): `make example` and `make test`.
-# `make help` lists the rest; CONTRIBUTING.md says which to run for which change.
+# `make help` lists the rest; CONTRIBUTING.md lists which to run for which change.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -274,7 +274,7 @@ test-arm: $(ARM)/.done ## compile the CPU kernels for aarch64, run the C++ tests
 	$(ARM_PYTHON) -c '$(ARM_CHECK)'
 	$(ARM_PYTHON) -m pytest -q -p no:cacheprovider $(ARM_TESTS)
 
-# Python itself leaks. Who asks for all memory is told so, as without the sanitizer. Exceptions can be
+# Python itself leaks. Allocations beyond all memory fail as without the sanitizer. Exceptions can be
 # followed only where the C++ library is loaded before the sanitizer starts.
 ASAN := detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144
 SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \

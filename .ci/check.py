@@ -1,4 +1,4 @@
-"""Run the full checks in slices, and tell which are due: `make check`.
+"""Run the full checks in slices, and list those that are due: `make check`.
 
 `.ci/checked.json` records per slice when it last passed: the hash of the sources that it depends
 on, the commit, the date, the machine and the seconds that it took. Without arguments, every slice

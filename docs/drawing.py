@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Colors that are told apart with every kind of color vision (Okabe and Ito).
+# Colors that are distinct with every kind of color vision (Okabe and Ito).
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#555555")
 INK, GREY, GRID = "#222222", "#667085", "#dfe3ea"
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"

@@ -1,7 +1,7 @@
 """Layers for 3D geometry in PyTorch, with symmetry declared and checked.
 
 Every package below is imported when it is first used: ``equigeo.mesh``, ``equigeo.affine``, ...
-:func:`kernels_info` tells which compiled kernels were found.
+:func:`kernels_info` returns which compiled kernels were found.
 
 Examples
 --------

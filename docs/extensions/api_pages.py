@@ -54,7 +54,7 @@ def _rows(names: list[str]) -> str:
 
 
 def _package_page(package: Any, documented: dict[int, str]) -> str:
-    """The page of a package: what it says of itself, a table of its names, and all of them."""
+    """The page of a package: its docstring, a table of its names, and all of them."""
     own, rows = [], []
     for name in package.__all__:
         value = getattr(package, name)

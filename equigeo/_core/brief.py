@@ -14,7 +14,7 @@ from equigeo._core.text import shorten
 
 _SHOWN = 80  # characters
 _ITEMS = 3  # of a list
-_LARGE = 256  # bits, 78 digits; Python itself refuses to write integers of some thousand digits
+_LARGE = 256  # bits, 78 digits; Python raises for integers of some thousand digits
 
 
 def shown(value: object, most: int = _SHOWN) -> str:

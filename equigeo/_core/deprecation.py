@@ -22,7 +22,7 @@ class Renamed:
 
     new: str  # name in the same module
     since: str  # version of the change, such as "0.2"; the next minor version drops the old name
-    # the old object, which is private now, or "module:name"; ``new`` says what replaces it
+    # the old object, which is private now, or "module:name"; ``new`` names its replacement
     private: Any = None
     removed: bool = False  # the old object is gone: access raises and names ``new``
 

@@ -207,7 +207,7 @@ def is_eager(x: Tensor) -> bool:
 
 
 def in_batch(x: Tensor) -> bool:
-    """Return whether a tensor is a batch of torch.vmap, which torch.compile cannot tell: False."""
+    """Return whether a tensor is a batch of torch.vmap, False under torch.compile."""
     # It may lie below other transforms. Without this: catch the error where a value is read.
     while not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(x):
         if torch._C._functorch.is_batchedtensor(x):

@@ -66,7 +66,7 @@ def _fill_fetch(fetch: Parser) -> None:
     fetch.add_argument("names", nargs="+", metavar="NAME", help="as list shows them")
     fetch.add_argument(
         "--dry-run", action="store_true",
-        help="say what would be fetched, from where and how much (default: no)",
+        help="print what would be fetched, from where and how much (default: no)",
     )  # fmt: skip
     add_verbosity(fetch)
     fetch.set_defaults(run=_fetch)

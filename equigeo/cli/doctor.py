@@ -174,7 +174,7 @@ def _members(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
-    except (OSError, ValueError, zipfile.BadZipFile):  # what loads it says what is wrong
+    except (OSError, ValueError, zipfile.BadZipFile):  # raised again where it is loaded
         return []
 
 
@@ -182,7 +182,7 @@ def _named_classes(path: Path) -> list[str]:
     """Return the classes and functions that a file names, without running code."""
     try:
         return sorted(torch.serialization.get_unsafe_globals_in_checkpoint(str(path)))
-    except Exception:  # of damaged bytes, anything: what loads it says so
+    except Exception:  # any, for damaged bytes; raised again where it is loaded
         return []
 
 
@@ -202,7 +202,7 @@ def _plain(path: Path) -> dict[str, Any]:
     """Describe a file of tensors: a checkpoint of this library or another state."""
     try:
         content = torch.load(path, map_location="meta", weights_only=True)
-    except Exception:  # find_task says what is wrong
+    except Exception:  # raised again by find_task
         content = None
     if isinstance(content, dict) and "format" not in content:
         number = sum(isinstance(value, torch.Tensor) for value in content.values())

@@ -33,7 +33,7 @@ examples:
 _COMMANDS: Final = {  # modules of this package, and what they do
     "train": "train a model",
     "evaluate": "measure accuracy and invariance",
-    "predict": "classify files, tell their parts, or energies and forces",
+    "predict": "classify files, or predict parts, or energies and forces",
     "presets": "show the settings of every preset, with their units",
     "data": "list, fetch, convert and verify published data sets",
     "doctor": "show versions, kernels and folders, and test every op on this machine",
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = argparse.Namespace(debug=False, hint="")
-    try:  # commands load the kernels, which may refuse an environment variable
+    try:  # commands load the kernels, which raise for wrong environment variables
         parser = build_parser()
         try:
             parser.parse_args(arguments, options)
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: interrupted{options.hint}", file=sys.stderr)
         return 130
-    except SystemExit as exit_:  # of training that was told to terminate
+    except SystemExit as exit_:  # of terminated training
         print(f"{PROGRAM}: terminated{options.hint}", file=sys.stderr)
         return int(exit_.code or 0)
     except _ERRORS as error:
@@ -89,9 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser() -> Parser:
     """Build the parser; commands are imported when their arguments are needed."""
     parser = Parser(
-        prog=PROGRAM,
-        description="Networks on 3D geometry with declared symmetry.",
-        epilog=_EPILOG,
+        prog=PROGRAM, description="Networks on 3D geometry with declared symmetry.", epilog=_EPILOG
     )
     parser.add_argument("--version", action="version", version=f"equigeo {equigeo.__version__}")
     parser.add_argument(

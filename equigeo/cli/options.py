@@ -211,7 +211,7 @@ def require_packages(needs: Mapping[str, str]) -> None:
     missing = [name for name in known if importlib.util.find_spec(name) is None]
     if missing and not needs.keys().isdisjoint(missing):
         typed = " ".join(f"'{n}{VERSIONS[n]}'" if n in VERSIONS else n for n in missing)
-        said = " and ".join(f"{needs[name]} needs {name}" for name in missing if name in needs)
+        needed = " and ".join(f"{needs[name]} needs {name}" for name in missing if name in needs)
         others = [name for name in missing if name not in needs]
         more = f" (and other commands want {', '.join(others)})" if others else ""
-        raise ImportError(f"{said}{more}: pip install {typed}")
+        raise ImportError(f"{needed}{more}: pip install {typed}")

@@ -69,6 +69,6 @@ def add_verbosity(parser: Any) -> None:
     )  # fmt: skip
     either.add_argument(
         "--verbose", action="store_true",
-        help="say on standard error what is used, what the library logs, and seconds "
+        help="print versions, log messages of the library and seconds on standard error "
         "(default: no)",
     )  # fmt: skip

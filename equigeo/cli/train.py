@@ -98,7 +98,7 @@ def _add_run_options(group: Any, task: Task[Any, Any, Any]) -> None:
     )  # fmt: skip
     group.add_argument(
         "--dry-run", action="store_true",
-        help="check options and data, build the model, say what would be done, and write nothing "
+        help="check options and data, build the model, print what would be done, and write nothing "
         "to --output (default: no)",
     )  # fmt: skip
     group.add_argument(

@@ -15,11 +15,7 @@ from equigeo.datasets.dynamics import MeshTrajectories, mesh_dynamics
 from equigeo.datasets.engraved_cubes import engraved_cubes
 from equigeo.datasets.meshes import MeshDataset, load_mesh_folder, split_indices
 from equigeo.datasets.registry.access import load
-from equigeo.datasets.regression import (
-    MeshRegressionDataset,
-    ellipsoids,
-    load_regression_folder,
-)
+from equigeo.datasets.regression import MeshRegressionDataset, ellipsoids, load_regression_folder
 from equigeo.datasets.segmentation.dataset import EdgeLabels, SegmentedMeshDataset
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.datasets.segmentation.folder import load_segmentation_folder

@@ -35,7 +35,7 @@ _DAMAGE = (
     lzma.LZMAError,
     zlib.error,
     EOFError,
-    OSError,  # no space, a name that the file system refuses
+    OSError,  # no space, a name that the file system rejects
     NotImplementedError,  # a compression method that zipfile does not know
     RuntimeError,  # an encrypted zip member
     UnicodeError,

@@ -17,12 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from equigeo.datasets.class_folders import (
-    MeshFiles,
-    files_by_stem,
-    load_members,
-    warn_of_unused,
-)
+from equigeo.datasets.class_folders import MeshFiles, files_by_stem, load_members, warn_of_unused
 from equigeo.datasets.meshes import check_parts, marks_of
 from equigeo.datasets.segmentation.labels import read_numbers
 from equigeo.mesh import LoadReport, TriangleMesh, load_mesh, subdivide

@@ -2,8 +2,8 @@
 
     python -m equigeo.examples.tetris --product gaunt+curl
 
-A network whose products make only even paths, such as the Gaunt product, cannot tell a piece from
-its mirror image and stops at 7 of 8; every product of ``tp.make`` can be put in its place.
+A network whose products make only even paths, such as the Gaunt product, does not distinguish a
+piece from its mirror image and stops at 7 of 8; every product of ``tp.make`` can replace it.
 """
 
 from __future__ import annotations

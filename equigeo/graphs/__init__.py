@@ -5,14 +5,7 @@ from equigeo.graphs.neighbor_list import NeighborList, neighbor_list
 from equigeo.graphs.radius_graph import knn_graph, radius_graph
 from equigeo.graphs.verlet_list import VerletList
 
-__all__ = [
-    "EdgeIndex",
-    "NeighborList",
-    "VerletList",
-    "knn_graph",
-    "neighbor_list",
-    "radius_graph",
-]
+__all__ = ["EdgeIndex", "NeighborList", "VerletList", "knn_graph", "neighbor_list", "radius_graph"]
 
 
 def __dir__() -> list[str]:

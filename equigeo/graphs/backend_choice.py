@@ -57,7 +57,7 @@ def _admit(name: str) -> None:
     case = failed_case(backend)
     if case is not None:
         raise RuntimeError(
-            f"backend {name!r} is refused: {backend.package} {version(backend.package)} gives a "
+            f"backend {name!r} is unusable: {backend.package} {version(backend.package)} returns a "
             f"wrong list for {case}; take another version, or backend='scipy'"
         )
 
@@ -77,7 +77,7 @@ def require_package(backend: Backend) -> None:
     if numbers < backend.oldest:
         wanted = ".".join(map(str, backend.oldest))
         raise ImportError(
-            f"backend {backend.name!r} is refused: {package} {found} is older than {wanted}, the "
+            f"backend {backend.name!r} is unusable: {package} {found} is older than {wanted}, the "
             f"oldest that has passed the conformance suite: pip install --upgrade {package}, "
             "or take backend='scipy'"
         )

@@ -384,7 +384,7 @@ def cloud_offsets(
 ) -> Tensor | None:
     """Return the offsets of clouds (clouds + 1,), given either form; None if neither is given."""
     if batch is not None and ptr is not None:
-        raise ValueError("batch and ptr say the same: give one of them, got both")
+        raise ValueError("batch and ptr describe the same: give one of them, got both")
     if ptr is not None:
         offsets = as_indices(ptr, "ptr")
         check_offsets(offsets, rows, "clouds")

@@ -171,7 +171,7 @@ class _Search:
         rows = np.where(axes[..., None], self.cell, 0.0)
         if not axes.any() or not rows.size:
             return np.zeros(rows.shape)
-        inverse = np.linalg.pinv(rows, rcond=1e-15)  # dependent vectors were refused before
+        inverse = np.linalg.pinv(rows, rcond=1e-15)  # dependent vectors raise before
         sizes = [np.linalg.norm(x, axis=(-2, -1)) for x in (rows, inverse)]
         return inverse if (sizes[0] * sizes[1]).max() < _WORST_CONDITION else None
 

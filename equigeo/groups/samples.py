@@ -140,10 +140,7 @@ class GroupSamples:
         return float(self.group.log_stretch(self.h.detach()).max())
 
     def to(
-        self,
-        *,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
+        self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> GroupSamples:
         """Convert all fields; inverses are rounded, not recomputed."""
         return self._map(lambda x: x.to(dtype=dtype, device=device))

@@ -16,10 +16,7 @@ from equigeo.reps.irreps import Layout
 
 
 def from_e3nn(
-    module: nn.Module,
-    *,
-    layout: Layout = "mul_ir",
-    constants: Literal["e3nn", "exact"] = "e3nn",
+    module: nn.Module, *, layout: Layout = "mul_ir", constants: Literal["e3nn", "exact"] = "e3nn"
 ) -> Any:
     """Convert a module of e3nn to a module of this library, also an accelerated one.
 

@@ -301,10 +301,7 @@ _PACKAGE = "fairchem.core.models.uma."
 
 
 def from_fairchem(
-    module: nn.Module,
-    *,
-    layout: Layout = "ir_mul",
-    sources: Literal["source", "both"] = "source",
+    module: nn.Module, *, layout: Layout = "ir_mul", sources: Literal["source", "both"] = "source"
 ) -> Any:
     """Convert a layer of fairchem-core 2 to a module of this library.
 
@@ -334,7 +331,7 @@ def from_fairchem(
     Parameters
     ----------
     module : Module
-        A layer of the table. Experts must be merged; the error message says how.
+        A layer of the table. Experts must be merged; the error message explains how.
     layout : {"ir_mul", "mul_ir"}
         Layout of the new module.
     sources : {"source", "both"}

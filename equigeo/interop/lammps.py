@@ -441,7 +441,7 @@ class _Run:
             result = function()
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-        wrong = [said for said in self._gathered(text) if said is not None]
+        wrong = [found for found in self._gathered(text) if found is not None]
         if wrong:
             self._end(wrong[0])
         return None if wrong else result

@@ -441,7 +441,7 @@ def _act(
     element: Tensor,  # (batch, size, size)
     x: Tensor,  # (batch, ..., dim)
 ) -> Tensor:
-    """Move each input by its own element."""
+    """Transform each input by its element."""
     between = [1] * (x.ndim - 1 - _feature_axes(rep))
     return rep.act(element.reshape(len(element), *between, *element.shape[1:]), x)
 

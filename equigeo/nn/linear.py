@@ -246,7 +246,7 @@ class Linear(IrrepsLayer):
         return block_linear_op(rows, weight[None], blocks, factors, dim_out, ir_mul)
 
     def _mix_each(self, features: Tensor, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Mix each sample by its own weights."""
+        """Mix each sample by its weights."""
         shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
         pieces = features.split([mul * dim for mul, dim in shapes], -1)
         arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]

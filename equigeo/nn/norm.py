@@ -125,7 +125,7 @@ class EquivariantLayerNorm(IrrepsNorm):
     normalization : {"component", "norm"}
         Size of a term: mean square of its components, or of the lengths of its irreps.
     degrees : {"separate", "together"}
-        Whether each term is divided by its own size, or all but ``0e`` by their mean (their sum for
+        Whether each term is divided by its size, or all but ``0e`` by their mean (their sum for
         ``normalization="norm"``). fairchem: ``layer_norm`` and ``layer_norm_sh``.
     eps : float
         Added to mean squares.

@@ -60,7 +60,7 @@ class SavedOptions(nn.Module, ABC):
             value = own.get(option, getattr(self, option, default))
             if not _same(value, default):
                 warn(
-                    f"{name}: the state has no metadata, which tell the options it was saved with; "
+                    f"{name}: the state has no metadata, which would contain its options; "
                     f"its weights are read as those of a layer with {option} {value!r}",
                     stacklevel=3,
                 )

@@ -305,7 +305,7 @@ def _refuse_capture(index: int, name: str) -> None:
 def _refusal(index: int, path: str, verdict: Verdict) -> str:
     key = key_of(index, path)
     return (
-        f"the CUDA kernels failed their self-test on {key['device']} and refuse to run there: "
+        f"the CUDA kernels failed their self-test on {key['device']} and are not run there: "
         f"{verdict.worst}. Please report this with what `equigeo doctor` prints; EQUIGEO_KERNELS=0 "
         f"runs reference implementations instead, {VARIABLE}=0 runs the kernels nevertheless"
     )
@@ -323,7 +323,7 @@ def _test_kernels(index: int) -> Verdict:
             try:
                 found: Deviation | str = worst_deviation(case, device)
             except torch.OutOfMemoryError:
-                raise  # says nothing about kernels
+                raise  # no verdict about kernels
             except RuntimeError as error:
                 found = f"{case.op}: {' '.join(str(error).split())}"
             if isinstance(found, str) or not found.is_tolerated:

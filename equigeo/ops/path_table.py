@@ -125,11 +125,7 @@ class PathTable:
     @classmethod
     @plain_tensors()
     def from_paths(
-        cls,
-        paths: Sequence[Path],
-        dims: tuple[int, int, int, int],
-        *,
-        by_output: bool = False,
+        cls, paths: Sequence[Path], dims: tuple[int, int, int, int], *, by_output: bool = False
     ) -> PathTable:
         """Build a table on the CPU from paths, keeping nonzero coefficients.
 

@@ -21,7 +21,7 @@ PARTS = ("values", "first gradients", "second gradients")
 
 # Every kernel is an op, and so are those of gradients: values in all dtypes go through all of them.
 # How gradients are put together does not depend on the dtype; part of it are matrix products of
-# PyTorch's own, which a process may have told to round float32 to TF32.
+# PyTorch's own, which a process may have set to round float32 to TF32.
 ORDERS = {torch.float64: 2, torch.float32: 0}
 
 

@@ -107,7 +107,7 @@ def doubt_integers(
     if is_integer(x) and "integers" not in _warned and not torch.compiler.is_compiling():
         _warned.add("integers")
         text = (
-            f"{name} of {x.dtype} are taken as torch.float64 and have no gradient; say so by "
+            f"{name} of {x.dtype} are taken as torch.float64 and have no gradient; pass "
             f"{name}.double() if integers are meant"
         )
         warnings.warn(text, UserWarning, stacklevel=3)

@@ -225,11 +225,7 @@ class MessagePassingPotential(SavedConfig):
             buffer.copy_(given)
 
     def forward(
-        self,
-        batch: AtomicBatch,
-        forces: bool = True,
-        stress: bool = False,
-        features: bool = False,
+        self, batch: AtomicBatch, forces: bool = True, stress: bool = False, features: bool = False
     ) -> PotentialOutput:
         """Compute energies and their derivatives, also under ``no_grad``.
 

@@ -205,9 +205,7 @@ def _squares(ratios: Tensor) -> Tensor:
     return torch.stack([known.square().sum(), known.new_tensor(float(len(known)))])
 
 
-def committee_output(
-    outputs: Sequence[PotentialOutput],
-) -> tuple[PotentialOutput, Tensor, Tensor]:
+def committee_output(outputs: Sequence[PotentialOutput]) -> tuple[PotentialOutput, Tensor, Tensor]:
     """Return the mean output, and standard deviations of energies and of force components."""
     mean: dict[str, Any] = {}
     for name in ("energy", "energies", "forces", "stress", "virial", "dipole", "polarizability"):

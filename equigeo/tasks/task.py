@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 ALLOW_TRAINED: Final = Argument(
     "--allow-trained",
-    "evaluate samples that the model was trained on, too (default: refuse)",
+    "evaluate samples that the model was trained on, too (default: raise an error)",
     constant=True,
 )
 

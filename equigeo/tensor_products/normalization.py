@@ -48,7 +48,7 @@ def normalize(
     for each, variance in zip(resolved, summed, strict=True):
         slot = slots[each.i_out]
         # Unit variance of a term that several paths reach: each is divided by the variance of all
-        # of them (element), or by its own times their number (path).
+        # of them (element), or by its variance times their number (path).
         total = {"element": sum(slot), "path": variance * len(slot), "none": 1.0}[path]
         # The coupling tensor has unit norm: its square sums to 1 over i, j and k. With components
         # of variance 1 the output has 1 / dim3 in each; with inputs of norm 1 it is 1 / (dim1

@@ -124,8 +124,8 @@ def differing_couplings(
         if match is None or table.is_meta:
             continue
         l1, l2, l3 = (int(l) for l in match.groups())
-        # Unit-norm couplings are unique up to sign, so that the sign of the overlap tells them
-        # apart.
+        # Unit-norm couplings are unique up to sign, so that the sign of the overlap
+        # distinguishes them.
         own = signs.get((l1, l2, l3), 1.0) * wigner_3j_table(l1, l2, l3).flatten()
         if float(table.detach().cpu().double().flatten() @ own) < 0:
             problems.append(

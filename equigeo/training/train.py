@@ -88,7 +88,7 @@ def train_model(
     2
     """
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
-    # this says so before anything is written.
+    # this raises before anything is written.
     from equigeo.training.loop.fit import catch_up, fit
 
     folder = RunFolder(output, trained.config_type)

@@ -111,7 +111,7 @@ def test_both_ways_of_saying_what_the_clouds_are_agree(sizes):
     assert cloud_offsets(rows, batch=batch.numpy().astype(np.int32)).tolist() == want
     assert cloud_offsets(rows, ptr=np.array(want)).tolist() == want
     assert cloud_offsets(rows) is None
-    refused("say the same", cloud_offsets, 1, torch.zeros(1).long(), torch.tensor([0, 1]))
+    refused("describe the same", cloud_offsets, 1, torch.zeros(1).long(), torch.tensor([0, 1]))
 
 
 @dataclass(repr=False)

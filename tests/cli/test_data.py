@@ -81,7 +81,7 @@ def test_what_cannot_be_fetched_is_one_message_with_the_way_by_hand(capsys, toy,
     server.status = 403
     status, out, err = run(capsys, "fetch", "toy")
     assert (status, out) == (2, "")
-    assert "the server says 403 Forbidden; or by hand: make one; its files belong into" in err
+    assert "the server returned 403 Forbidden; or by hand: make one; its files belong into" in err
 
 
 def test_nothing_to_verify_is_said(capsys):

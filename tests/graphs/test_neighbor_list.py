@@ -473,13 +473,13 @@ def breaks(system):
 @pytest.mark.parametrize("wrong", [*map(scipy_edges, (near_images, at_most_32, twice)), breaks])
 def test_a_backend_that_is_wrong_is_refused_by_name(fresh, wrong):
     fresh(wrong)
-    with pytest.raises(RuntimeError, match=r"'fake' is refused: fake-list 2.5.1 gives a wrong"):
+    with pytest.raises(RuntimeError, match=r"'fake' is unusable: fake-list 2.5.1 returns a wrong"):
         choose_backend("fake", True)
 
 
 def test_old_versions_unknown_names_and_what_a_backend_cannot_do_are_refused(fresh):
     fake = fresh(BACKENDS["scipy"].candidates, version="2.3.9")
-    with pytest.raises(ImportError, match=r"'fake' is refused: fake-list 2.3.9 is older than 2.4"):
+    with pytest.raises(ImportError, match=r"'fake' is unusable: fake-list 2.3.9 is older than 2.4"):
         require_package(fake)
     for name in ("vesin", "own", None):
         refused(r"one of auto, scipy, torch-cluster, brute, .*got", choose_backend, name, True)

@@ -5,15 +5,7 @@ import torch
 
 from equigeo.groups import GL, SL, SO, Affine, Group, O
 from equigeo.nn import BilinearProduct, Linear
-from equigeo.reps import (
-    Irreps,
-    Points,
-    Representation,
-    SymPower,
-    TensorRep,
-    Trivial,
-    intertwiners,
-)
+from equigeo.reps import Irreps, Points, Representation, SymPower, TensorRep, Trivial, intertwiners
 from equigeo.reps.intertwiners import is_isomorphic
 from equigeo.testing import assert_equivariant
 from tests.draws import generator, random

@@ -58,7 +58,7 @@ from tests.wrong_inputs import refused
 
 pytestmark = [
     # The module "no paths": e3nn takes it without a word, and so does who accelerates it.
-    pytest.mark.filterwarnings("ignore:TensorProduct needs a path to its output:UserWarning"),
+    pytest.mark.filterwarnings("ignore:TensorProduct needs a path to its output:UserWarning")
 ]
 
 # Second derivatives of a thousand slopes, each a sum over rows and channels.

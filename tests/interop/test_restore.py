@@ -27,9 +27,7 @@ from tests.interop.library_stand_ins import (
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning")]
 EACH_CLASS = ["all connections", "channelwise", "fully connected", "full", "elementwise"]
 EACH_CLASS += ["linear, biases", "harmonics"]
 

@@ -32,9 +32,7 @@ from tests.interop.e3nn_modules import (
 from tests.interop.interatomic import close_by_size as close
 
 ATOMS = 5
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")]
 
 
 class Potential(nn.Module):

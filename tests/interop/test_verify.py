@@ -10,12 +10,7 @@ from torch import nn
 from equigeo.interop import AccelerationReport, Certificate, accelerate
 from equigeo.interop.accelerated.layers import AcceleratedLinear
 from equigeo.interop.accelerated.product import AcceleratedProduct
-from equigeo.interop.certificate import (
-    Check,
-    ModuleCertificate,
-    derivatives,
-    largest_error,
-)
+from equigeo.interop.certificate import Check, ModuleCertificate, derivatives, largest_error
 from equigeo.interop.compare_module import expanded, strided, table_precision, transposed
 from tests.interop.e3nn_modules import BUILDERS, build, double_precision, o3, random, seeded
 from tests.interop.library_stand_ins import (
@@ -31,9 +26,7 @@ from tests.interop.planted_errors import PLANTED, Distorted, plant
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning")]
 
 FORMS = ["plain", "strided", "transposed", "expanded", "empty", "many"]
 

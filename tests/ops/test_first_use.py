@@ -97,7 +97,7 @@ print(list(ops.cuda_status().values())[-1])
 @needs_simulator
 def test_a_kernel_with_wrong_values_is_refused_with_op_deviation_and_bound(tmp_path):
     first, second, runs, status = messages(WRONG + REFUSED, tmp_path)
-    start = "the CUDA kernels failed their self-test on simulator and refuse to run there: "
+    start = "the CUDA kernels failed their self-test on simulator and are not run there: "
     assert first.startswith(f"{start}grid_product")
     assert re.search(r"grid_product, result \d of the [a-z ]+ in float\d\d: it differs from", first)
     assert re.search(r"by \d\S*, where \d\S* is tolerated", first)

@@ -100,10 +100,7 @@ assert ops.kernels_info()["cpu"] is None
 assert ops.runs_compiled("copywise_product", torch.device("cpu"))
 """
     subprocess.run(
-        [sys.executable, "-c", code],
-        env={"EQUIGEO_KERNELS": "0", "PATH": ""},
-        cwd=ROOT,
-        check=True,
+        [sys.executable, "-c", code], env={"EQUIGEO_KERNELS": "0", "PATH": ""}, cwd=ROOT, check=True
     )
 
 

@@ -147,11 +147,7 @@ def double(values: NDArray[np.generic]) -> Tensor:
     return torch.from_numpy(values.astype(np.float64))
 
 
-def build_frames(
-    path: Path,
-    number: int,
-    build: Callable[[int], AtomicFrame],
-) -> AtomicFrames:
+def build_frames(path: Path, number: int, build: Callable[[int], AtomicFrame]) -> AtomicFrames:
     """Build the frames of a file; errors name file and frame."""
     frames = []
     for k in range(number):
@@ -372,7 +368,7 @@ def _check_counts(file: Path) -> None:
     with file.open("rb") as lines:
         for frame in itertools.count():
             first = lines.readline().strip()
-            if not first.isdigit():  # the end, or what ASE refuses
+            if not first.isdigit():  # the end, or invalid for ASE
                 return
             atoms, comment = int(first[:20]), lines.readline()
             declared = _COLUMNS.search(comment)

@@ -239,7 +239,7 @@ def load_atomic_split(
     tenth of the frames is drawn for testing. Both draws are fixed. From training frames in ``.xyz``
     files, neutral frames of one atom that have no periodic axis or the ``config_type``
     ``IsolatedAtom`` are moved to ``isolated``. If the official test frames of 3BPA are missing,
-    frames of ``train_mixedT`` that are not in ``train_300K`` replace them, and ``remark`` says so.
+    frames of ``train_mixedT`` that are not in ``train_300K`` replace them, as ``remark`` states.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def load(name: str, **options: Any) -> Any:
     Raises
     ------
     ValueError
-        If the name is unknown or files are missing; the message says how to get them.
+        If the name is unknown or files are missing; the message explains how to get them.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def _transfer(file: DataFile, partial: Path, progress: Progress) -> str:
                 ) from error
         except urllib.error.HTTPError as error:
             raise DownloadError(
-                f"{file.url}: the server says {error.code} {error.reason}"
+                f"{file.url}: the server returned {error.code} {error.reason}"
             ) from error
         except urllib.error.URLError as error:
             raise DownloadError(f"{file.url}: cannot be reached ({error.reason})") from error

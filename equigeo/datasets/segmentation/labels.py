@@ -178,7 +178,7 @@ def load_labelled_mesh(
     if label_path is None:
         labels = _own_labels(mesh, report)
         return LabelledMesh(mesh, report, "faces", labels, labels, EdgeLabels())
-    # `.eseg` files label edges (MeshCNN) or faces (PD-MeshNet), as the number of lines tells; all
+    # `.eseg` files label edges (MeshCNN) or faces (PD-MeshNet), by the number of lines; all
     # others label faces.
     is_eseg = label_path.suffix.lower() == ".eseg"
     with _naming(label_path):

@@ -24,16 +24,7 @@ from equigeo.datasets.shapes.remeshing import nearest_triangles
 from equigeo.datasets.shapes.skeleton import Array, ShapeTemplate, Skeleton
 from equigeo.datasets.shapes.templates import ANIMAL_TEMPLATES
 
-PARTS: Final = (
-    "head",
-    "neck",
-    "torso",
-    "tail",
-    "wing",
-    "upper limb",
-    "lower limb",
-    "hand or foot",
-)
+PARTS: Final = ("head", "neck", "torso", "tail", "wing", "upper limb", "lower limb", "hand or foot")
 _BEYOND = 1e-6  # of how far a point lies beyond the end of a bone: above rounding, and no more
 # Limb by limb, the part of every bone. Fore and hind legs, arms and legs share their parts, as the
 # left and the right do: what a part is must be visible on the surface.

@@ -38,10 +38,7 @@ from equigeo.interop.accelerated.product import (
     AcceleratedProduct,
     AcceleratedSquare,
 )
-from equigeo.interop.accelerated.strided import (
-    AcceleratedContracter,
-    AcceleratedWeightedChannels,
-)
+from equigeo.interop.accelerated.strided import AcceleratedContracter, AcceleratedWeightedChannels
 from equigeo.interop.certificate import ModuleNote
 from equigeo.interop.optional import require_e3nn
 from equigeo.nn.module import has_hooks

@@ -171,7 +171,7 @@ def _flags(module: Any) -> dict[str, bool]:
 
 def _with_state(converted: nn.Module, module: Any) -> nn.Module:
     weight = module.weight
-    # Where weights are external, no tensor of the module tells its dtype and device.
+    # Where weights are external, no tensor of the module has its dtype and device.
     like = torch.empty(0) if weight is None else weight
     values = {} if weight is None else {"weight": weight[0]}
     copy_state(converted, like, module.training, values)

@@ -12,13 +12,7 @@ from equigeo.interop.pyg.meshes import (
     triangle_meshes,
 )
 
-__all__ = [
-    "edge_index",
-    "primal_dual_graph",
-    "to_data",
-    "to_edge_index",
-    "triangle_mesh",
-]
+__all__ = ["edge_index", "primal_dual_graph", "to_data", "to_edge_index", "triangle_mesh"]
 __dir__ = __all__.copy
 
 __getattr__ = renamed(

@@ -19,7 +19,7 @@ _MAX_VERTICES = 3_000_000_000  # the product of two indices has to fit into 64 b
 _EDGE_HEIGHT_RANGE = (0.05, 50.0)
 _EDGE_EDGE_RANGE = (0.02, 50.0)
 
-# Height over length of the longest edge below which a face tells less and less of its normal:
+# Height over length of the longest edge below which the normal of a face is less and less certain:
 # rounding of positions, 1e-16 of their size, would turn it by more than 1e-6.
 _LEAST_HEIGHT = 1e-9
 

@@ -153,7 +153,7 @@ class PrimalDualGraph:
         check_shape(undirected, "undirected", ("adjacencies", 2))
         primal, to_undirected = primal_edges(undirected, len(primal_batch))
         to_dual = edge_to_dual(dual, primal, to_undirected)
-        # Both faces of an adjacency belong to one mesh: the first tells the mesh of a dual node.
+        # Both faces of an adjacency belong to one mesh: the first is that of a dual node.
         nodes = len(undirected) * dual.nodes_per_edge
         dual_batch = primal_batch[undirected[:, 0]].repeat_interleave(dual.nodes_per_edge)
         return cls(

@@ -46,7 +46,7 @@ def read_obj(data: bytes) -> FileMesh:
         first_index=1,
         warnings=warnings,
     )
-    # Afterwards: a file that cannot be used is refused before its attributes take time.
+    # Afterwards: an unusable file raises before its attributes take time.
     owner = np.repeat(face_rows, sizes)
     return replace(mesh, attributes=_attributes(table, text, vertex_rows, words, owner))
 

@@ -50,7 +50,7 @@ class _Element:
     rows: int
     properties: list[_Property]
 
-    def refuse(self, row: int, problem: str) -> MeshError:
+    def error(self, row: int, problem: str) -> MeshError:
         """Return an error for a row that cannot be read."""
         return MeshError(
             f"is truncated or damaged: row {row} of {shown(self.name)} {problem}; export it again"
@@ -167,7 +167,7 @@ class _Lines:
                 sizes = self.take(sizes, item.length).astype(np.int64)
                 if sizes.min(initial=0) < 0:
                     row = int(sizes.argmin())
-                    raise self.element.refuse(row, f"has a list of {sizes[row]} numbers")
+                    raise self.element.error(row, f"has a list of {sizes[row]} numbers")
             values = self.take(sizes, item.kind)
             found[item.name] = Lists(sizes, values) if item.length else values
         further = int((self.counts > self.at).sum())
@@ -180,7 +180,7 @@ class _Lines:
         """Read the next numbers of each row."""
         bad = sizes > self.counts - self.at
         if bad.any():
-            raise self.element.refuse(int(bad.argmax()), "has fewer numbers than it announces")
+            raise self.element.error(int(bad.argmax()), "has fewer numbers than it announces")
         words, dtype = concatenate_ranges(self.first + self.at, sizes), np.dtype(_TYPES[kind])
         self.at += sizes
         values = self.numbers[words - self.first[0]] if len(words) else np.zeros(0)
@@ -199,7 +199,7 @@ class _Lines:
             text = self.table.data[self.table.start[word] : self.table.stop[word]].tobytes()
             row = int(np.searchsorted(self.first, word, side="right")) - 1
             given = text[:_SHOWN].decode(errors="replace")
-            raise self.element.refuse(row, f"has {given!r} for a number of type {kind}")
+            raise self.element.error(row, f"has {given!r} for a number of type {kind}")
         with np.errstate(all="ignore"):  # numbers beyond float32 become infinite
             return values.astype(dtype)
 
@@ -239,7 +239,7 @@ def _rows(body: bytes, at: int, element: _Element, order: str) -> tuple[dict[str
                 for item in element.properties
             }, stop
     elif not sizes:
-        raise element.refuse((len(body) - at) // (end - at), "is not there")
+        raise element.error((len(body) - at) // (end - at), "is not there")
     return _ragged_rows(body, at, element, order)
 
 
@@ -255,7 +255,7 @@ def _first_sizes(body: bytes, at: int, element: _Element, order: str) -> tuple[d
             at += kind.itemsize
             width *= count
             if element.rows and (count < 0 or at + width > len(body)):
-                raise element.refuse(0, f"has a list of {count} numbers, beyond the end")
+                raise element.error(0, f"has a list of {count} numbers, beyond the end")
             sizes[item.name] = count
         at += width
     return sizes, at
@@ -308,10 +308,10 @@ def _scan(
             lengths.append(length)
             at += size + length * width
             if length < 0 or at > len(body):
-                raise element.refuse(row, f"has a list of {length} numbers, beyond the end")
+                raise element.error(row, f"has a list of {length} numbers, beyond the end")
         at += skip
     if at > len(body):
-        raise element.refuse(element.rows - 1, "is not complete")
+        raise element.error(element.rows - 1, "is not complete")
     names = [item.name for item in element.properties if item.length]
     columns = np.array(lengths, np.int64).reshape(-1, len(names)).T
     return np.array(begin, np.int64), dict(zip(names, columns, strict=True)), at

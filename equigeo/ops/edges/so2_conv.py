@@ -305,9 +305,7 @@ def so2_conv_backward_reference(
     )
 
 
-def transposed(
-    matrices: list[tuple[Tensor, Tensor | None]],
-) -> list[tuple[Tensor, Tensor | None]]:
+def transposed(matrices: list[tuple[Tensor, Tensor | None]]) -> list[tuple[Tensor, Tensor | None]]:
     """Return the matrices of the adjoint map."""
     return [(real.mT, None if imag is None else -imag.mT) for real, imag in matrices]
 

@@ -225,9 +225,5 @@ def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any
 
 
 axis_flags_op = declare(
-    SCHEMA,
-    reference=axis_flags_reference,
-    fake=_fake,
-    backward=_backward,
-    batch=_batch,
+    SCHEMA, reference=axis_flags_reference, fake=_fake, backward=_backward, batch=_batch
 )

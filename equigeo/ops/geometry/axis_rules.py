@@ -18,13 +18,13 @@ class SignRule(IntEnum):
     """
 
     AS_FOUND = 0
-    """As the solver leaves them."""
+    """Signs of the solver."""
     EACH = 1
-    """Each by its own skewness."""
+    """Each by the skewness along it."""
     LAST = 2
-    """Each by its own, but for the last axis, which makes the frame right-handed."""
+    """Each by its skewness except the last axis, which makes the frame right-handed."""
     LEAST = 3
-    """Each by its own, but for the axis of least skewness, which makes the frame right-handed."""
+    """Each by its skewness except that of least skewness, which makes the frame right-handed."""
 
 
 class ScaleRule(IntEnum):

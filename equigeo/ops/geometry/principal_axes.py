@@ -181,7 +181,7 @@ def _rotate(unit: Tensor, clouds: Clouds, noise: Tensor) -> tuple[Tensor, Tensor
     scatter = clouds.add_up(weighted[:, :, None] * unit[:, None, :])
     finite = scatter.detach().isfinite().flatten(1).all(-1)[:, None, None]
     identity = torch.eye(unit.shape[1], dtype=unit.dtype, device=unit.device)
-    # One matrix that is not finite would make the solver refuse the whole batch.
+    # One matrix that is not finite would make the solver raise for the whole batch.
     axes = torch.linalg.eigh(torch.where(finite, scatter, identity)).eigenvectors.flip(-1)
     coordinates = torch.einsum("pi,pik->pk", unit, axes[clouds.segment])
     small = clouds.mean(coordinates.detach().square()).sqrt() <= noise[:, None]

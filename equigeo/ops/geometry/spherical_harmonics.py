@@ -237,12 +237,7 @@ DOUBLE_BACKWARD_SCHEMA = (
 
 
 def spherical_harmonics_double_backward_reference(
-    along: Tensor,
-    grad: Tensor,
-    x: Tensor,
-    table: Tensor,
-    degrees: Sequence[int],
-    normalize: bool,
+    along: Tensor, grad: Tensor, x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
 ) -> tuple[Tensor, Tensor]:
     """Reference implementation of the op, differentiable by PyTorch alone."""
     unit, inverse = unit_vectors(x, normalize)

@@ -28,12 +28,7 @@ GRAPH = ("source", "ptr", "order", "target", "back_order", "back_ptr")
 OFFSETS = ("ptr", "back_ptr")
 """Those that say where the edges of a node begin."""
 
-INDICES = {
-    "source": "x",
-    "order": "y",
-    "target": "ptr",
-    "back_order": "source",
-}
+INDICES = {"source": "x", "order": "y", "target": "ptr", "back_order": "source"}
 """What the others count."""
 
 PRODUCT_SCHEMA = (
@@ -45,11 +40,7 @@ PRODUCT_SCHEMA = (
 
 @computes_in_float32
 def channelwise_conv(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    graph: tuple[Tensor, ...],
-    table: PathTable,
+    x: Tensor, y: Tensor, weight: Tensor | None, graph: tuple[Tensor, ...], table: PathTable
 ) -> Tensor:
     r"""Gather source rows, couple them with edge features and sum at the targets.
 

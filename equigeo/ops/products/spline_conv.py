@@ -250,9 +250,5 @@ spline_conv_backward = declare(
     rest=(*FEATURES[:3], *SPLINE, *REST),
 )
 spline_conv_op = declare(
-    SPLINE_SCHEMA,
-    reference=spline_conv_reference,
-    fake=_fake,
-    backward=_backward,
-    batch=_batch,
+    SPLINE_SCHEMA, reference=spline_conv_reference, fake=_fake, backward=_backward, batch=_batch
 )

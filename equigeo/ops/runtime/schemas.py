@@ -11,7 +11,7 @@ from pathlib import Path
 MARKER = b"equigeo-schemas:"
 
 TABLES = "paths of 18 columns"
-"""What tensors of tables hold, as far as no schema tells; part of the fingerprint."""
+"""Contents of table tensors that no schema states; part of the fingerprint."""
 
 
 def product_schemas(schema: str) -> tuple[str, str, str]:

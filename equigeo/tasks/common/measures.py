@@ -103,7 +103,7 @@ class CopyResult:
         pairs = zip(names, predicted, before, strict=True)
         return cls(
             kind=kind,
-            accuracy=0.0 if share is None else share,  # an evaluation of no labels is refused
+            accuracy=0.0 if share is None else share,  # an evaluation of no labels raises
             changed=[name for name, now, was in pairs if not torch.equal(now, was)],
             largest_difference=torch.stack(differences).max().item(),
         )

@@ -425,7 +425,7 @@ def _fit_head(
 def read_uncertainty(state: Mapping[str, Any], model: Any) -> Uncertainties:
     """Build uncertainties of a potential from the untrusted content of a checkpoint, or raise."""
     config, size = model.config, potential_of(model, 0).num_features
-    number, zero = len(config.species), torch.zeros(())  # numbers beyond float32 are refused
+    number, zero = len(config.species), torch.zeros(())  # numbers beyond float32 raise
     shapes = {
         "whitening": zero.expand(number, size, size),
         "energy_scale": zero,

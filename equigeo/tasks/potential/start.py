@@ -127,7 +127,7 @@ def shift_references(
         errors = measure_errors(model, source)
     left = (errors.energy_label - errors.energy).numpy()
     rows = [numbers.tolist() for numbers in errors.numbers.split(errors.counts.tolist())]
-    # New elements come first: frames of one composition do not tell the elements apart.
+    # New elements come first: frames of one composition do not determine their elements.
     for free in (new, {*species}) if old is None else (new,):
         counted = [[z for z in numbers if z in free - {*isolated}] for numbers in rows]
         chosen = [k for k, some in enumerate(counted) if some and np.isfinite(left[k])]

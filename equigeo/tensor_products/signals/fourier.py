@@ -46,7 +46,7 @@ class FourierMethod(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Transform both signals to the torus, multiply, and transform back."""
-        if x.shape[0] == 0:  # which the transforms of MKL refuse
+        if x.shape[0] == 0:  # for which the transforms of MKL raise
             return (x[:, :1] * y[:, :1]).expand(-1, self.out.positions["orders"].shape[0])
         values = [
             torch.fft.irfft2(series, s=self._size, norm="forward")

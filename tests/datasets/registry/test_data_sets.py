@@ -483,7 +483,7 @@ def test_a_full_disk_is_said_and_other_errors_of_the_system_stay(server, tmp_pat
 def test_answers_of_servers_and_absent_servers_are_named(server, tmp_path):
     for status in (403, 404, 500):
         server.status = status
-        fails(f"the server says {status}", server.file(), tmp_path)
+        fails(f"the server returned {status}", server.file(), tmp_path)
     file = catalogue.DataFile("a.bin", "http://127.0.0.1:1/a.bin")
     fails(r"127\.0\.0\.1:1/a\.bin: cannot be reached", file, tmp_path)
 

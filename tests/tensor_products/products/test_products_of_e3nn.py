@@ -187,14 +187,7 @@ PUBLISHED = ("2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e")
 
 
 @settings(max_examples=15)
-@given(
-    irreps,
-    irreps,
-    irreps,
-    irrep_normalizations,
-    path_normalizations,
-    st.booleans(),
-)
+@given(irreps, irreps, irreps, irrep_normalizations, path_normalizations, st.booleans())
 def test_fully_connected_products_equal_those_of_e3nn(in1, in2, out, irrep, path, shared):
     options = {"shared_weights": shared}
     args = (in1, in2, out, irrep, path)
