@@ -66,7 +66,7 @@ def measure(data: Path, name: str, rounds: int) -> dict[str, object]:
     return {
         "largest difference of gradients": max(differences),
         "seconds until the first step is done": making,
-        "times as fast": medians["eager"] / medians["compiled"],
+        "speed-up": medians["eager"] / medians["compiled"],
         "median seconds": medians,
         "quartiles": {kind: quantiles(values, n=4)[::2] for kind, values in seconds.items()},
         "seconds": seconds,
@@ -84,7 +84,7 @@ def main() -> None:
     torch.set_num_threads(1)
     record = Record(arguments.output)
     found = {name: measure(arguments.data, name, arguments.rounds) for name in arguments.sets}
-    shown = ("times as fast", "seconds until the first step is done", "median seconds")
+    shown = ("speed-up", "seconds until the first step is done", "median seconds")
     print(json.dumps({k: {s: v[s] for s in shown} for k, v in found.items()}, indent=1))
     record.write({"sets": found})
 

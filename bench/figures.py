@@ -133,14 +133,14 @@ def products() -> Rows:
 def small(case: str, threads: int) -> list[float]:
     run = {"case": case, "threads": threads}
     name = f"small_systems_{case.partition('-')[0]}"
-    return at(name, "runs", run, "times as fast", "processor", "after")
+    return at(name, "runs", run, "speed-up", "processor", "after")
 
 
 def models() -> Rows:
     yield of_models("interop_models_{}", "ratio")
     yield of_models("interop_models_{}_memory_kept", "ratio")
     for n in (1, 2):
-        path = ("times as fast", "wall", "after")
+        path = ("speed-up", "wall", "after")
         yield of_models("training_steps_{}", "runs", {"threads": n}, *path)
     yield from (small("mace", n) + small("nequip", n) for n in (1, 2))
 
@@ -257,7 +257,7 @@ def digits() -> Rows:
 
 def embeddings() -> Rows:
     for dtype in ("", " float32"):
-        path = ("times as fast", f"embed against eager{dtype}")
+        path = ("speed-up", f"embed against eager{dtype}")
         kinds = ({"kind": "forward"}, {"kind": "forward and backward"})
         yield [x for kind in kinds for x in ends(at("mds", "rows", kind, *path))]
 

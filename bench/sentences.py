@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from bench.figures import (
     BENCHMARKS,
@@ -30,6 +31,7 @@ from bench.peers import KINDS
 from bench.rooflines import ARITHMETIC, BANDWIDTH
 
 COMPARISON, PRICES = "docs/comparison.md", "docs/howto/price_of_freedom.md"
+INVARIANT, INSTALL, CHANGELOG = "docs/howto/invariant.md", "docs/install.md", "CHANGELOG.md"
 
 
 def all_sentences() -> Iterator[tuple[str, str]]:
@@ -74,7 +76,7 @@ def model_sentences() -> Iterator[tuple[str, str]]:
     (a,) = small("mace-hessian", 1)
     yield BENCHMARKS, f"The Hessian of 9 atoms is {a:.1f}x faster than MACE's own loop"
     mode = f"{KINDS[1]}, both in their fastest mode"
-    a, b = ends(at("e3tools_layers", "rows", {"nodes": 128}, "times as fast", mode))
+    a, b = ends(at("e3tools_layers", "rows", {"nodes": 128}, "speed-up", mode))
     yield BENCHMARKS, f"in their fastest mode, they are {a:.1f}x to {b:.1f}x faster"
     a, b = ends(ratio for lmax in (2, 4, 6) for ratio in so2(2048, lmax)[1::2])
     yield BENCHMARKS, f"with 2,048 edges: {a:.1f}x to {b:.1f}x for forward and backward"
@@ -98,7 +100,7 @@ def model_sentences() -> Iterator[tuple[str, str]]:
     yield BENCHMARKS, f"Evaluations with uncertainties take {a:.2f}x to {b:.2f}x as long"
     (a,) = at("potential_dynamics", "runs", 0, "drift (meV/atom/ps)")
     yield BENCHMARKS, f"without a thermostat drift by {a:.4f} meV/atom/ps"
-    a, b = at("compiled_step", "sets", ("ethanol", "aspirin"), "times as fast")
+    a, b = at("compiled_step", "sets", ("ethanol", "aspirin"), "speed-up")
     yield BENCHMARKS, f"makes a training step {a:.1f}x (ethanol) and {b:.1f}x (aspirin) faster"
     case, key = {"periodic": True}, "milliseconds of the processor, least"
     found = {int(row["atoms"]): row[key] for row in at("neighbors", "rows", case)}
@@ -119,11 +121,19 @@ def shape_sentences() -> Iterator[tuple[str, str]]:
     yield BENCHMARKS, f"accuracies are {a:.1%} (1,000 faces), {b:.1%} (500) and {c:.1%} (2,500)"
     together = at("robust_clouds_one_frame", "runs", {"kind": "skew"}, "noise, half and copies")
     a, b = (together[0][f"flagged of {which}"] for which in ("turning", "stable"))
-    yield (
-        BENCHMARKS,
-        f"one frame, {a:.0%} of those that turn under noise, halving and copies",
-    )
+    yield BENCHMARKS, f"frame, {a:.0%} of those that turn under noise, halving and copies"
     yield BENCHMARKS, f"threshold that {b:.0%} of the stable clouds do not reach"
+    both = ("weighted", "weighted, one drawn", "weighted, robust", "weighted, robust, one drawn")
+    names = [f"{name}: forward and backward" for name in both]
+    path = ("runs", {"kind": "passes"}, "against skew")
+    a, b, c, d = at("robust_clouds_passes", *path, tuple(names))
+    yield BENCHMARKS, f"with `weighted` takes {a:.1f}x as much time as with `skew` in the forward"
+    yield BENCHMARKS, f"frames, and {b:.2f}x with one drawn frame. Robust, it takes {c:.1f}x and"
+    yield BENCHMARKS, f"Robust, it takes {c:.1f}x and {d:.1f}x. Forward passes"
+    yield INVARIANT, f"takes {a:.1f}x as long as with `skew` with all frames and {b:.2f}x with one"
+    yield INVARIANT, f"drawn frame; with `robust=True`, {c:.1f}x and {d:.1f}x"
+    a, b = at("robust_clouds_passes", *path, ("weighted: forward", "weighted, robust: forward"))
+    yield BENCHMARKS, f"Forward passes take {a:.1f}x, and {b:.1f}x if robust"
     (a,) = at("mesh_segmentation", "runs", 0, "parameters")
     yield BENCHMARKS, f"default preset, {a:,} parameters (`mesh_segmentation.json`)"
     a = at("large_mesh", "rows", {"dual": "single"}, "seconds, median")[0]
@@ -159,7 +169,7 @@ def shape_sentences() -> Iterator[tuple[str, str]]:
     a, b = ends(at("affine_equivariance", "quadrature", {"samples": 392}, "error"))
     yield COMPARISON, f"{a:.1e} to {b:.1e} with 392 samples of SL(2)"
     eigen = {"problem": "100000 symmetric 3 x 3 matrices of torch.float32"}
-    (a,) = at("mds", "rows", eigen, "times as fast")
+    (a,) = at("mds", "rows", eigen, "speed-up")
     yield BENCHMARKS, f"symmetric 3x3 matrices are computed {a:.0f}x faster"
     million = {"problem": "one cloud of 1000000 points of torch.float32", "threads": 1}
     (a,) = at("mds", "rows", million, "milliseconds")
@@ -172,6 +182,12 @@ def shape_sentences() -> Iterator[tuple[str, str]]:
 
 
 def kernel_sentences() -> Iterator[tuple[str, str]]:
+    builds = {build["kernels"]: median(build["seconds"]) for build in record("build")["builds"]}
+    a, b, c = builds["native"], builds["all"], record("build")["example"]["seconds"][0]
+    yield INSTALL, f"for one instruction set in {a:.0f} s and for all three in {b:.0f} s."
+    yield INSTALL, f"`make example` takes {c:.0f} s in a fresh clone"
+    yield README, f"write a report ({('one', 'two', 'three')[round(c / 60) - 1]} minutes on two"
+    yield CHANGELOG, f"it takes {a:.0f} s for one instruction set and {b:.0f} s for all three"
     machines = [record(f"rooflines_{isa}")["machine"] for isa in ISAS]
     (a, b, c, d), (e, f, g, h) = (
         [machine[n][of] for of in (BANDWIDTH, ARITHMETIC) for n in ("1", "2")]

@@ -4,7 +4,7 @@ import re
 
 from tests.architecture.source import REPOSITORY, refuse, tracked_files
 
-# A phrase is added when its last use is gone; quotes mark keys of records, which keep their names.
+# A phrase is added when its last use is gone.
 PHRASES = {
     r"readable bod(y|ies)": "reference implementation",
     r"where that is not so": "say the condition",
@@ -13,7 +13,7 @@ PHRASES = {
     r"nobody can say": "name the reason",
     r"for want of": "without",
     r"a matter of taste": "independent of the choice",
-    r"(?<![\"'\w])times as (fast|long)\b(?![\"'])": "1.8x faster",
+    r"\btimes as (fast|long)\b": "1.8x faster",
     r"\bas (it|they) stands?\b": "name the state",
     r"\bwhat moves\b": "name the subject",
     r"\bsays? that\b": "state, return, raise",
