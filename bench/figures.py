@@ -386,43 +386,56 @@ TABLES: dict[str, Callable[[], Rows]] = {
 
 
 def layers() -> Iterator[str]:
-    """Yield a line for each row of the registry, with numbers where the record has them."""
-    runs = layer_runs()
+    """Yield a line for each row of the registry, with numbers where records have them."""
+    records = layer_records()
     for row in all_rows():
-        if row.layer.startswith("ops.") or row.size == "large":
+        found = [run for runs in records.values() for run in runs if row.key.items() <= run.items()]
+        if row.layer.startswith("ops.") or (row.size == "large" and not found):
             continue
-        found = [run for run in runs if row.key.items() <= run.items()]
         cells, remark = ["–"] * 4, ""
         if found:
-            kinds = found[0]["kinds"]
-            ratio = {k: {p: x for run in found for p, x in run["ratio"][k].items()} for k in kinds}
-            run = {**found[0], "ratio": ratio}
+            run = merged(found)
             cells, remark = layer_cells(run), row.why if slower(run) else ""
         yield f"| `{row.layer}`, {row.problem} | {' | '.join(cells)} | {remark} |"
-    if runs:
+    for name, runs in records.items():
         facts = runs[0]["circumstances"]
         words = f"{facts['processor']}, {facts['instruction set']}, {runs[0]['threads']} thread"
-        yield f"| measured on {words}, commit {facts['commit'][:8]} |" + " |" * 5
+        yield f"| `{name}.json`: {words}, commit {facts['commit'][:8]} |" + " |" * 5
 
 
-def layer_runs() -> list[dict[str, Any]]:
-    """Return the runs of the record, and those of environments of other libraries behind them."""
+def layer_records() -> dict[str, list[dict[str, Any]]]:
+    """Return the runs of the record, and of those of environments of other libraries behind it."""
     files = (REPOSITORY / "bench/results").glob("layers*.json")
     names = sorted((file.stem for file in files), key=lambda name: (name != "layers", name))
-    return [run for name in names for run in record(name)["runs"]]
+    return {name: record(name)["runs"] for name in names}
+
+
+def merged(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the first run of a row with the peers of the others: each has ratios of its own."""
+    ratios: dict[str, dict[str, float]] = {kind: {} for kind in runs[0]["kinds"]}
+    memory: dict[str, float] = {}
+    for run in runs:
+        memory = run["megabytes"] | memory
+        for kind, found in ratios.items():
+            found |= {name: x for name, x in run["ratio"][kind].items() if name not in found}
+    return {**runs[0], "ratio": ratios, "megabytes": memory}
 
 
 def layer_cells(run: dict[str, Any]) -> list[str]:
-    """Return time, ratio to the best peer, share of the bound and memory of a run."""
-    kinds, best, bound = run["kinds"], best_peers(run), run["share of the bound"]
+    """Return time, ratios to peers, share of the bound, and memory beside the fastest peer."""
+    kinds, bound = run["kinds"], run["share of the bound"]
     times = [1e6 * run["median seconds"][f"ours {kind}"] / run["count"] for kind in kinds]
     written = (f"{x:,.0f}" if x >= 1000 else f"{x:.3g}" for x in times)
     time = f"{' / '.join(written)} us per {run['unit']}"
-    ratios = [f"{best[kind][1]:.2f}x {best[kind][0]}" for kind in kinds if kind in best]
+    ratios: dict[str, list[str]] = {}
+    for kind in kinds:
+        for peer, ratio in run["ratio"].get(kind, {}).items():
+            ratios.setdefault(peer, []).append(f"{ratio:.2f}x")
+    peers = [f"{' / '.join(each)} {peer}" for peer, each in ratios.items()]
     shares = [f"{100 * bound[kind]:.0f} %" for kind in kinds if kind in bound]
-    peer, _ = best.get(kinds[-1], ("", 0.0))
-    memory = [run["megabytes"].get(name) for name in ("ours", peer)]
-    cells = [" / ".join(ratios), " / ".join(shares)]
+    fastest, _ = best_peers(run).get(kinds[-1], ("", 0.0))
+    memory = [run["megabytes"].get(name) for name in ("ours", fastest)]
+    cells = ["; ".join(peers), " / ".join(shares)]
     cells.append(" / ".join(f"{x:,.0f}" for x in memory if x is not None))
     return [time, *(cell or "–" for cell in cells)]
 

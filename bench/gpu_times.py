@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -83,19 +82,9 @@ def spherical_harmonics(device: torch.device, edges: int) -> Problem:
 
 
 def symmetric_contraction(device: torch.device, edges: int) -> Problem:
-    import cuequivariance as cue
-    import cuequivariance_torch as cuet
-    from cuequivariance.group_theory.experimental.e3nn import O3_e3nn
-
-    ins, outs = "128x0e + 128x1o + 128x2e", "128x0e + 128x1o"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = cuet.SymmetricContraction(
-            *(cue.Irreps(O3_e3nn, text) for text in (ins, outs)), contraction_degree=3,
-            num_elements=ELEMENTS, layout=cue.ir_mul, original_mace=True,
-            method=cue_method(device), dtype=torch.float32, math_dtype=torch.float32,
-        )  # fmt: skip
-    theirs = theirs.to(device)
+        theirs = channels.cue_contraction(ELEMENTS, cue_method(device)).to(device)
     ours = cuequivariance.convert(theirs)
     nodes = max(2, edges // NEIGHBOURS)
     generator = torch.Generator().manual_seed(0)
@@ -112,13 +101,10 @@ def so2_conv(device: torch.device, edges: int) -> Problem:
     graph = EdgeIndex.from_edges(  # the peer takes edges in the order of their targets
         index[:, index[1].argsort(stable=True)], graph.num_sources, graph.num_targets
     )
-    ours, conv = orders.equigeo(*size, graph, torch.float32)
-    inputs = on(device, orders.operands(*size, graph, torch.float32))
-    if find_spec("fairchem") and (found := find_spec("fairchem.core")) and found.origin:
-        orders.import_fairchem(Path(found.origin).parents[2])
-        theirs, layer = orders.fairchem(*size, graph, torch.float32)
-        orders.take_weights(conv, layer.requires_grad_(False))
-        return {"ours": ours, "fairchem-core": theirs}, inputs
+    ours, conv = orders.equigeo(*size, graph)
+    inputs = on(device, orders.operands(*size, graph))
+    if find_spec("fairchem"):
+        return {"ours": ours, "fairchem-core": orders.fairchem(conv, *size, graph)}, inputs
     arguments, _ = calls_of(ours, inputs)["so2_conv"]
     reference = reference_of("so2_conv")
 

@@ -5,11 +5,13 @@
     python -m bench.layers --once                                # make test-bench
     python -m bench.layers --minutes 20 --keep                   # make bench-record
     python -m bench.layers --size short --check                  # make bench-check
+    python -m bench.layers --library mace                        # make bench-mace
 
 Results are compared with those of peers before anything is timed; a difference is an error, and
 the other rows go on. The file is written after each row. ``--keep`` writes or continues
-``bench/results/layers.json``; ``--check`` fails if a ratio is less than 0.8 of the one recorded
-there in each of three measurements.
+``bench/results/layers.json``, or ``layers_<library>.json`` of the environment of a library, which
+has the rows with peers there. ``--check`` fails if a ratio is less than 0.8 of the one recorded in
+each of three measurements.
 """
 
 from __future__ import annotations
@@ -27,19 +29,19 @@ from bench.recorder import REPOSITORY, Record, circumstances, output_arguments
 from bench.row import NotInstalledError, Row, measure, prepared, shown
 from bench.rows import all_rows
 
-RECORD = REPOSITORY / "bench" / "results" / "layers.json"
+RESULTS = REPOSITORY / "bench" / "results"
 SIZES = ("short", "usual", "large")
 LEAST = 0.8  # of the ratio that was
-REPETITIONS = 3  # of what seems to be slower
+REPETITIONS = 3  # of rows that seem to be slower
 MACHINE = ("processor", "cores", "instruction set", "threads")
 
 
-def chosen_rows(select: str, size: str) -> list[Row]:
-    """Rows up to a size that have these words in their names."""
+def chosen_rows(select: str, size: str, library: str = "") -> list[Row]:
+    """Rows up to a size that have these words in their names, and peers in an environment."""
     found = [row for row in all_rows() if SIZES.index(row.size) <= SIZES.index(size)]
-    found = [row for row in found if select in row.name]
+    found = [row for row in found if select in row.name and library in ("", *row.libraries)]
     if not found:
-        raise SystemExit(f"no row has {select!r} in its name")
+        raise SystemExit(f"no row has {select!r} in its name and peers in {library or 'any'}")
     return found
 
 
@@ -125,6 +127,7 @@ def check(rows: list[Row], runs: list[dict[str, Any]], given: argparse.Namespace
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--select", default="", help="rows whose name has this")
+    parser.add_argument("--library", default="", help="rows with peers in this environment")
     parser.add_argument("--size", choices=SIZES, default="usual", help="largest size of rows")
     parser.add_argument("--seconds", type=float, default=2.0, help="of timing per row")
     parser.add_argument("--minutes", type=float, default=1e6, help="after which no row begins")
@@ -136,14 +139,15 @@ def main(words: list[str] | None = None) -> int:
     output_arguments(parser, series=True)
     given = parser.parse_args(words)
     torch.set_num_threads(given.threads)
-    rows = chosen_rows(given.select, given.size)
+    rows = chosen_rows(given.select, given.size, given.library)
+    kept = RESULTS / f"layers{'_' * bool(given.library)}{given.library}.json"
     if given.once:
         return compare_all(rows)
     if given.check:
-        if not RECORD.exists():
-            raise SystemExit(f"{RECORD.relative_to(REPOSITORY)} does not exist: make bench-record")
-        return check(rows, json.loads(RECORD.read_text())["runs"], given)
-    output, resume = (RECORD, True) if given.keep else (given.output, given.resume)
+        if not kept.exists():
+            raise SystemExit(f"{kept.relative_to(REPOSITORY)} does not exist: make bench-record")
+        return check(rows, json.loads(kept.read_text())["runs"], given)
+    output, resume = (kept, True) if given.keep else (given.output, given.resume)
     errors = record_rows(rows, Record(output, resume=resume), given)
     print("\n".join(errors) or f"{len(rows)} rows are measured")
     return int(bool(errors))

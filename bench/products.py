@@ -3,7 +3,6 @@
     python -m bench.products channelwise --output bench/results/channelwise.json
     python -m bench.products connected --output bench/results/connected.json
     python -m bench.products sphere --output bench/results/sphere_2_threads.json
-    python -m bench.products sphericart --threads 1 --rounds 25 --output runs/sphericart.json
 
 Values, gradients and second derivatives of all are compared before anything is timed, peers in
 every mode (:mod:`bench.peers`). Times are medians of interleaved rounds.
@@ -24,7 +23,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from itertools import product
 from typing import Any
 
 import torch
@@ -115,6 +113,20 @@ def cue_product(
     return getattr(cuet, f"{kind}TensorProduct")(
         in1, in2, out, layout=cue.ir_mul, shared_weights=False, internal_weights=False,
         method=method, **options,
+    )  # fmt: skip
+
+
+def cue_contraction(elements: int, method: str = "naive") -> Any:
+    """128 channels, correlation 3, as in MACE."""
+    import cuequivariance as cue
+    import cuequivariance_torch as cuet
+    from cuequivariance.group_theory.experimental.e3nn import O3_e3nn
+
+    texts = ("128x0e+128x1o+128x2e", "128x0e+128x1o")
+    return cuet.SymmetricContraction(
+        *(cue.Irreps(O3_e3nn, text) for text in texts), contraction_degree=3,
+        num_elements=elements, layout=cue.ir_mul, original_mace=True, method=method,
+        dtype=torch.float32, math_dtype=torch.float32,
     )  # fmt: skip
 
 
@@ -211,19 +223,17 @@ def radial_layer(name: str) -> dict[str, Library]:
     }
 
 
-def harmonics(lmax: int, number: int = POINTS, *, of_e3nn: bool = True) -> dict[str, Library]:
+def harmonics(lmax: int, number: int = POINTS) -> dict[str, Library]:
     """Values of all degrees at points, normalized as they come."""
+    from e3nn import o3
+
     degrees = list(range(lmax + 1))
     points = drawn((number, 3))
     ours = Library({"eager": lambda x: tp.spherical_harmonics(degrees, x, True)}, points)
-    found = {"ours": ours}
-    if of_e3nn:
-        from e3nn import o3
-
-        theirs = with_compiled(lambda x: o3.spherical_harmonics(degrees, x, normalize=True))
-        with jit_mode("script"):
-            theirs["script"] = torch.jit.script(o3.SphericalHarmonics(degrees, normalize=True))
-        found["e3nn"] = Library(theirs, points, "ours")
+    theirs = with_compiled(lambda x: o3.spherical_harmonics(degrees, x, normalize=True))
+    with jit_mode("script"):
+        theirs["script"] = torch.jit.script(o3.SphericalHarmonics(degrees, normalize=True))
+    found = {"ours": ours, "e3nn": Library(theirs, points, "ours")}
     if find_spec("sphericart") and find_spec("sphericart.torch"):
         import sphericart.torch
 
@@ -273,7 +283,6 @@ class Case:
     make: Callable[[], Compared]
     moved: int | None = None
     lmax: int | None = None  # of problems on the sphere, whose summary is by degree
-    repeat: int = 1  # least number of calls in a row
 
 
 def compared(make: Callable[..., dict[str, Library]], *arguments: Any) -> Compared:
@@ -314,28 +323,14 @@ def sphere_cases() -> Iterator[Case]:
         yield Case("grid", POINTS, "point", partial(compared, grid_product, lmax), lmax=lmax)
 
 
-def sphericart_cases() -> Iterator[Case]:
-    """Few and many points; in a row, as in a loop of calls, where calls are short."""
-    for count, lmax in product((1_000, 10_000, 100_000), (1, 2, 3, 4, 6, 8, 10)):
-        make = partial(beside_sphericart, lmax, count)
-        name = f"spherical harmonics, {count} points"
-        yield Case(name, count, "point", make, lmax=lmax, repeat=100_000 // count)
-
-
-def beside_sphericart(lmax: int, count: int) -> Compared:
-    """Two passes: second derivatives of sphericart do not fit into memory for many points."""
-    return compare(harmonics(lmax, count, of_e3nn=False), KINDS[:2])
-
-
 SETS: dict[str, Callable[[], Iterator[Case]]] = {
     "channelwise": channelwise_cases, "connected": connected_cases, "sphere": sphere_cases,
-    "sphericart": sphericart_cases,
 }  # fmt: skip
 
 
 def measure(case: Case, rounds: int) -> Iterator[dict[str, Any]]:
     """Time all passes with both settings of the memory of results."""
-    repeat = max(case.repeat, 1024 // case.count)
+    repeat = max(1, 1024 // case.count)
     for found in case.make().timed_with_either_memory(rounds, repeat):
         middle = medians(found["seconds"])
         yield {

@@ -76,6 +76,8 @@ class Row:
         Short rows run in ``make bench-short``, large ones only where asked for.
     why : str
         Sentence that gives the reason if a ratio is below 1.
+    libraries : tuple of str
+        Environments with peers: ``mace`` is that of ``make bench-mace``.
     """
 
     layer: str
@@ -86,6 +88,7 @@ class Row:
     unit: str = "call"
     size: Literal["short", "usual", "large"] = "usual"
     why: str = ""
+    libraries: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -61,20 +61,8 @@ def run(checkout: Path, python: str, kernels: str | None, select: str, core: int
     """Median seconds of the processor of every row and pass."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "times.json")
-        command = [
-            *(
-                "taskset",
-                "-c",
-                str(core),
-                python,
-                "-m",
-                "bench.layers",
-                "--ours",
-                "--seconds",
-                "0.2",
-            ),
-            *("--select", select, "--output", str(output)),
-        ]
+        command = ["taskset", "-c", str(core), python, "-m", "bench.layers", "--ours"]
+        command += ["--seconds", "0.2", "--select", select, "--output", str(output)]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         environment |= {"EQUIGEO_KERNELS": kernels} if kernels else {}
         done = subprocess.run(
@@ -97,9 +85,8 @@ def summary(rounds: list[list[Seconds]]) -> dict[str, Any]:
     rows = {}
     for name in sorted(names):
         here, there = ([found[side][name] for found in rounds] for side in (0, 1))
-        rows[name] = {
-            "ratio": min(here) / min(there), "seconds here": here, "seconds there": there
-        }  # fmt: skip
+        ratio = min(here) / min(there)
+        rows[name] = {"ratio": ratio, "seconds here": here, "seconds there": there}
     ratios = {name: float(row["ratio"]) for name, row in rows.items()}
     return {
         "benchmarks": len(rows),

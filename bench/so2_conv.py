@@ -1,21 +1,19 @@
 """Convolutions by orders of ours and of fairchem-core, with the same weights.
 
 The peer is rotation matrices from quaternions, gather, ``bmm``, ``SO2_Convolution``, ``bmm`` and
-``index_add`` of fairchem-core, imported without what its packages import first. Both sides compute
-their rotations inside.
+``index_add`` of fairchem-core. Both sides compute their rotations inside.
 """
 
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from importlib.util import find_spec, module_from_spec
 
 import torch
 from torch import Tensor
 
+from bench.peers import drawn
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.reps import Irreps
@@ -23,18 +21,16 @@ from equigeo.reps import Irreps
 Convolve = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def import_fairchem(folder: Path) -> None:
-    """Its packages without what they import first."""
-    sys.path.insert(0, str(folder))
+def import_fairchem() -> None:
+    """Let modules of fairchem-core be imported without what its packages import first."""
     for name in ("fairchem", "fairchem.core"):
-        package = types.ModuleType(name)
-        package.__path__ = [str(folder / name.replace(".", "/"))]
-        sys.modules[name] = package
+        if name not in sys.modules and (spec := find_spec(name)):
+            sys.modules[name] = module_from_spec(spec)
 
 
-def fairchem(
-    lmax: int, mmax: int, channels: int, graph: EdgeIndex, dtype: torch.dtype
-) -> tuple[Convolve, torch.nn.Module]:
+def fairchem(conv: tp.SO2Conv, lmax: int, mmax: int, channels: int, graph: EdgeIndex) -> Convolve:
+    """Return the convolution of fairchem-core with the weights of ours."""
+    import_fairchem()
     from fairchem.core.models.uma.common.quaternion.quaternion_wigner_utils import (
         create_wigner_data_module,
     )
@@ -44,9 +40,10 @@ def fairchem(
     from fairchem.core.models.uma.common.so3 import CoefficientMapping
     from fairchem.core.models.uma.nn.so2_layers import SO2_Convolution
 
-    device = graph.source.device
+    device, dtype = graph.source.device, torch.float32
     mapping = CoefficientMapping(lmax, mmax)
     layer = SO2_Convolution(channels, channels, lmax, mmax, mapping).to(device, dtype)
+    take_weights(conv, layer.requires_grad_(False))
     data = create_wigner_data_module(lmax=lmax, lmin=5).to(device, dtype)
     kept = CoefficientMapping(lmax, lmax).coefficient_idx(lmax, mmax).to(device)
     to_m = mapping.to_m.to(device, dtype)
@@ -64,15 +61,13 @@ def fairchem(
             0, target, messages
         )
 
-    return convolve, layer
+    return convolve
 
 
-def equigeo(
-    lmax: int, mmax: int, channels: int, graph: EdgeIndex, dtype: torch.dtype
-) -> tuple[Convolve, tp.SO2Conv]:
+def equigeo(lmax: int, mmax: int, channels: int, graph: EdgeIndex) -> tuple[Convolve, tp.SO2Conv]:
     irreps = Irreps([(channels, (l, (-1) ** l)) for l in range(lmax + 1)], "ir_mul")
     options = {"group": "SO3", "modulation": "order", "bias": True, "layout": "ir_mul"}
-    conv = tp.SO2Conv(irreps, irreps, mmax=mmax, **options).to(graph.source.device, dtype)
+    conv = tp.SO2Conv(irreps, irreps, mmax=mmax, **options).to(graph.source.device)
     return lambda x, vectors, scale: conv(x, graph, vectors, scale), conv
 
 
@@ -84,10 +79,8 @@ def take_weights(conv: tp.SO2Conv, layer: torch.nn.Module) -> None:
     conv.bias.data.copy_(state["fc_m0.bias"])
 
 
-def operands(lmax: int, mmax: int, channels: int, graph: EdgeIndex, dtype: torch.dtype) -> Any:
-    generator = torch.Generator().manual_seed(0)
+def operands(lmax: int, mmax: int, channels: int, graph: EdgeIndex) -> list[Tensor]:
     numbers = channels * sum(lmax + 1 - m for m in range(mmax + 1))
     nodes, edges = graph.num_targets, graph.num_edges
     shapes = (nodes, channels * (lmax + 1) ** 2), (edges, 3), (edges, numbers)
-    drawn = [torch.randn(shape, dtype=torch.float64, generator=generator) for shape in shapes]
-    return [x.to(dtype).requires_grad_() for x in drawn]
+    return drawn(*shapes)

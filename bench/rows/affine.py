@@ -75,6 +75,10 @@ def equal_size(name: str, samples: GroupSamples) -> nn.Module:
     return found
 
 
+def in_escnn(name: str, group: str) -> bool:
+    return group.startswith("SO") and name != "SeparableGroupConv"
+
+
 def escnn_conv(name: str, samples: GroupSamples, x: list[Tensor]) -> Library:
     """A steerable convolution between regular fields of as many rotations."""
     from escnn import gspaces
@@ -108,9 +112,9 @@ def images(name: str, group: str, batch: int) -> Problem:
     flat = flat if on_group else x
     given = (lambda x: conv(x, samples)) if name == "ProjectConv" else lambda x: conv(x, samples)[0]
     peers: dict[str, Library | str] = {}
-    if group.startswith("SO") and name != "SeparableGroupConv":
+    if in_escnn(name, group):
         make = partial(escnn_conv, name, samples, flat)
-        peers["escnn"] = needs("escnn", "make bench-escnn", make)
+        peers["escnn of equal size"] = needs("escnn", "make bench-escnn", make)
     return Problem(of_module(conv, x, given), peers, of_module(equal_size(name, samples), flat))
 
 
@@ -210,6 +214,7 @@ def rows() -> list[Row]:
         Row(
             f"affine.{name}", group, partial(images, name, group, 4),
             size="short" if group == "SO(2), 8 samples" else "usual", why=SAMPLED,
+            libraries=("escnn",) if in_escnn(name, group) else (),
         )
         for group in GROUPS
         for name in IN_IMAGES
@@ -218,6 +223,7 @@ def rows() -> list[Row]:
         Row(
             "affine.GroupConv", "SO(2), 8 samples, batch 16",
             partial(images, "GroupConv", "SO(2), 8 samples", 16), why=SAMPLED,
+            libraries=("escnn",),
         )
     )  # fmt: skip
     clouds = {

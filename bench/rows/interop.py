@@ -1,39 +1,46 @@
 """Models of other libraries accelerated, beside the same models as they are.
 
-Each library has an environment of its own, in which ``make bench-interop`` runs these rows.
-Molecules are small: 36 atoms, where a call costs as much as the work in it.
+Each library has an environment of its own, in which ``make bench-mace`` and its like run these
+rows. Molecules are small: 36 atoms, where a call costs as much as the work in it.
 """
 
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 
 from bench.peers import AS_IT_IS, Layer, Library, drawn, jit_mode, with_compiled
 from bench.products import random_graph
-from bench.row import OURS, Problem, Row, library, require
+from bench.row import OURS, Problem, Row, library, needs, require
 from equigeo.interop import accelerate
 from equigeo.interop.optional import require_e3nn
 from tests.interop.interatomic import (
     MODELS,
+    SPACING,
     Atoms,
+    mace,
     mace_hessian,
     mace_hessian_of_copies,
 )
 
-MOLECULES, TRAINED_MOLECULES = 4, 32
+MOLECULES, TRAINED_MOLECULES, CELLS = 4, 32, 3
 ELEMENTS = ("C", "H", "O")
 OPTIONS: dict[str, dict[str, Any]] = {"nequip": {"num_features": 32}, "mace": {}}
-COMMAND = "make bench-interop"
 IRREPS, SPHERE, RADIAL = "64x0e+16x1o", "0e+1o", 32  # of the tests of e3tools
 NEIGHBOURS = 16
+ENVIRONMENTS = {"allegro": "nequip"}  # of libraries in that of another
 NETWORKS = ("gate_points_2101", "v2103", "v2106")
 
 
@@ -45,20 +52,24 @@ def accelerated(model: nn.Module) -> nn.Module:
     return found
 
 
-def two_of(name: str) -> list[nn.Module]:
+def two_of(name: str, frozen: bool = False, **options: Any) -> list[nn.Module]:
     """A model as it is, and accelerated; MACE's cannot be copied."""
     build, _ = MODELS[name]
-    models = [build(torch.float32, elements=ELEMENTS, **OPTIONS[name]) for _ in range(2)]
+    models = [build(torch.float32, **options) for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
-    accelerate(models[1])
+    accelerate(models[1], frozen=frozen)
     return models
+
+
+def molecular(name: str) -> Callable[[], list[nn.Module]]:
+    return partial(two_of, name, elements=ELEMENTS, **OPTIONS[name])
 
 
 def beside(
     make: Callable[[], list[nn.Module]], call: Callable[[nn.Module], Any], module: str
 ) -> Problem:
     """Calls of an accelerated model and of the model as it is."""
-    require(module, COMMAND)
+    require(module, f"make bench-{ENVIRONMENTS.get(module, module)}")
     before, after = make()
     calls = [torch.enable_grad()(partial(call, model)) for model in (after, before)]
     return Problem(library(calls[0], []), {module: library(calls[1], [], wanted=OURS)})
@@ -72,7 +83,68 @@ def together(energy: Tensor, forces: Tensor) -> Tensor:
 def energy_and_forces(name: str) -> Problem:
     _, evaluate = MODELS[name]
     atoms = Atoms.ethanol(MOLECULES, torch.float32)
-    return beside(partial(two_of, name), lambda m: together(*evaluate(m, atoms)), name)
+    return beside(molecular(name), lambda m: together(*evaluate(m, atoms)), name)
+
+
+def crystal(name: str, frozen: bool) -> Problem:
+    """Energy and forces of 108 atoms of copper."""
+    _, evaluate = MODELS[name]
+    atoms = Atoms.copper(CELLS, torch.float32)
+    return beside(partial(two_of, name, frozen), lambda m: evaluate(m, atoms), name)
+
+
+def calculator(made: Any, numbers: tuple[int, int] = (29, 29)) -> Library:
+    """Energy, forces and stress of 108 atoms by a calculator for ASE."""
+    from ase.build import bulk
+
+    atoms = bulk("Cu", "fcc", SPACING, cubic=True).repeat(CELLS)
+    atoms.numbers[::2], atoms.numbers[1::2] = numbers
+    atoms.rattle(0.05, seed=0)
+
+    def call() -> tuple[Tensor, ...]:
+        made.calculate(atoms, ["energy", "forces", "stress"], ["positions"])
+        return tuple(torch.tensor(made.results[key]) for key in ("energy", "forces", "stress"))
+
+    return library(torch.enable_grad()(call), [], wanted=OURS)
+
+
+def pretrained(name: str) -> Problem:
+    """A model of SevenNet frozen, beside itself."""
+    require("sevenn", "make bench-sevenn")
+    from sevenn.calculator import SevenNetCalculator
+
+    before, after = (SevenNetCalculator(name, device="cpu") for _ in range(2))
+    accelerate(after.model, frozen=True)
+    return Problem(replace(calculator(after), wanted=None), {"sevenn": calculator(before)})
+
+
+def calculators() -> Problem:
+    """A model of MACE frozen, beside itself and symmetrix-xl, which compiles a library for it."""
+    require("mace", "make bench-mace")
+    from mace.calculators import MACECalculator
+    from mace.modules import ScaleShiftMACE
+
+    options: dict[str, Any] = {"atomic_inter_scale": 1.0, "atomic_inter_shift": 0.0}
+    with mock.patch("mace.modules.MACE", ScaleShiftMACE):
+        exact = mace(torch.float64, elements=("Cu", "Zn"), **options)
+    models = [copy.deepcopy(exact).float() for _ in range(2)]
+    accelerate(models[1], frozen=True)
+    made = [MACECalculator(models=[m], device="cpu", default_dtype="float32") for m in models]
+    before, after = (calculator(each, (30, 29)) for each in made)
+    other = needs("symmetrix", "make bench-mace", partial(symmetrix, exact))
+    return Problem(replace(after, wanted=None), {"mace": before, "symmetrix-xl": other})
+
+
+def symmetrix(model: nn.Module) -> Library:
+    from symmetrix.calculator import Symmetrix
+    from symmetrix.cli.extract_mace import main as extract
+
+    with TemporaryDirectory() as folder:
+        given, made = (str(Path(folder, name)) for name in ("model.pt", "model.json"))
+        torch.save(model, given)
+        with mock.patch.object(sys, "argv", ["", "-m", given, "-o", made]):
+            extract()
+        return calculator(Symmetrix(made, dtype="float32"), (30, 29))
 
 
 def training_step(name: str) -> Problem:
@@ -87,13 +159,13 @@ def training_step(name: str) -> Problem:
         # An accelerated layer may keep its parameters in another order.
         return forces, torch.cat([x.flatten() for x in found if x is not None]).sort().values
 
-    return beside(partial(two_of, name), step, name)
+    return beside(molecular(name), step, name)
 
 
 def hessian() -> Problem:
     """Second derivatives of one molecule, forward over reverse, beside MACE's own loop."""
-    require("mace", COMMAND)
-    atoms, (before, after) = Atoms.ethanol(1, torch.float32), two_of("mace")
+    require("mace", "make bench-mace")
+    atoms, (before, after) = Atoms.ethanol(1, torch.float32), molecular("mace")()
     loop = library(torch.enable_grad()(lambda: mace_hessian(before, atoms)), [], wanted=OURS)
     ours = library(torch.enable_grad()(lambda: mace_hessian_of_copies(after, atoms)), [])
     return Problem(ours, {"mace": loop})
@@ -167,7 +239,7 @@ def built(name: str, mode: str = "script") -> nn.Module:
 
 def block(name: str, nodes: int) -> Problem:
     """Both as they are and compiled; compiled, products of e3nn are those that are not scripted."""
-    require("e3tools", COMMAND)
+    require("e3tools", "make bench-e3tools")
     graph = random_graph(nodes, NEIGHBOURS)
     pairs = torch.stack([graph.source, graph.target])
     as_it_is, plain = built(name), built(name, "eager")
@@ -183,19 +255,27 @@ def block(name: str, nodes: int) -> Problem:
 
 
 def rows() -> list[Row]:
-    layer, alone = "interop.accelerate", ("forward",)
-    found = [
-        Row(layer, f"{name}, four ethanol molecules", partial(energy_and_forces, name), alone)
-        for name in OPTIONS
-    ]
+    makes: dict[str, Callable[[], Problem]] = {}
+    for name in OPTIONS:
+        makes[f"{name}, four ethanol molecules"] = partial(energy_and_forces, name)
+        makes[f"{name}, training step, 32 molecules"] = partial(training_step, name)
+    makes |= {f"e3nn {name}": partial(example, name) for name in NETWORKS}
+    makes["mace, Hessian of 9 atoms"] = hessian
+    for name in MODELS:
+        makes[f"{name}, 108 atoms of copper"] = partial(crystal, name, frozen=False)
+        makes[f"{name}, 108 atoms of copper, frozen"] = partial(crystal, name, frozen=True)
+    for name in ("7net-0", "7net-l3i5"):
+        makes[f"sevenn {name}, 108 atoms with stress, frozen"] = partial(pretrained, name)
+    makes["mace, 108 atoms with stress, frozen, calculators"] = calculators
+    found = [(f"{name}", make, ("forward",)) for name, make in makes.items()]
     found += [
-        Row(layer, f"{name}, training step, 32 molecules", partial(training_step, name), alone)
-        for name in OPTIONS
-    ]
-    found += [Row(layer, f"e3nn {name}", partial(example, name), alone) for name in NETWORKS]
-    found += [
-        Row(layer, f"e3tools {name}, {nodes} nodes", partial(block, name, nodes))
+        (f"e3tools {name}, {nodes} nodes", partial(block, name, nodes), ("forward", "both"))
         for name in BLOCKS
         for nodes in (8, 128)
     ]
-    return [*found, Row(layer, "mace, Hessian of 9 atoms", hessian, alone)]
+    names = (re.split("[ ,]", problem)[0] for problem, _, _ in found)
+    environments = [ENVIRONMENTS.get(name, name) for name in names]
+    return [
+        Row("interop.accelerate", *row, libraries=(name,) if name != "e3nn" else ())
+        for row, name in zip(found, environments, strict=True)
+    ]

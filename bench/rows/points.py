@@ -24,7 +24,7 @@ from equigeo.reps import Points
 
 CLASSES, NEIGHBORS, SHARE = 10, 16, 8
 SHAPES = ((32, 256), (8, 4096))
-CLUSTER = "make test-cluster"
+CLUSTER = "make bench-cluster"
 
 
 def spheres(count: int, points: int) -> Tensor:
@@ -237,6 +237,7 @@ def rows() -> list[Row]:
             f"points.{name}", f"{count} clouds of {size:,}", partial(make, (count, size)),
             ("forward",), count * size, "point", "short" if size < 1000 else "usual",
             "Clouds are validated, and ties and rounding are settled; the peers do neither.",
+            ("cluster",),
         )
         for name, make in (
             ("nearest_neighbors", nearest),

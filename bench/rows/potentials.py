@@ -24,19 +24,24 @@ PRESETS: dict[str, dict[str, Any]] = {
     "crystal": {"channels": 16},
 }
 """Sizes of the presets of the command line; "energies" has those of "default"."""
-ATOMS = {32: 2, 108: 3, 1372: 7}
-"""Of copper, by unit cells along an axis."""
-# Sizes near those of our default preset: channels, degrees, rounds of messages.
-OF_EQUAL_SIZE: dict[str, dict[str, Any]] = {
-    "mace": {"hidden_irreps": "32x0e+32x1o", "num_interactions": 2},
-    "nequip": {"num_features": 32, "num_layers": 3, "l_max": 2},
-    "sevenn": {"channel": 32, "lmax": 2, "num_convolution_layer": 3},
-}
+ATOMS = {32: 2, 108: 3, 1372: 7, 6912: 12}
+"""Of copper, by unit cells along an axis; the most need 14 GB with the largest peer."""
+LIBRARIES = ("mace", "nequip", "sevenn")
 
 
-def peer(name: str, atoms: Atoms) -> Library:
+def of_equal_width(config: PotentialConfig) -> dict[str, dict[str, Any]]:
+    """Options of peers with as many channels; degrees and layers are customary ones."""
+    width, lmax = config.channels, config.lmax_edge
+    return {
+        "mace": {"hidden_irreps": f"{width}x0e+{width}x1o", "max_ell": lmax},
+        "nequip": {"num_features": width, "num_layers": 3, "l_max": 2},
+        "sevenn": {"channel": width, "lmax": 2, "num_convolution_layer": 3},
+    }
+
+
+def peer(name: str, atoms: Atoms, options: dict[str, Any]) -> Library:
     build, evaluate = MODELS[name]
-    model = build(torch.float32, **OF_EQUAL_SIZE[name])
+    model = build(torch.float32, **options)
     return library(torch.enable_grad()(lambda: evaluate(model, atoms)), [])
 
 
@@ -54,8 +59,10 @@ def potential(preset: str, cells: int) -> Problem:
         return found.energy, found.forces
 
     peers: dict[str, Library | str] = {
-        name: needs(name, "make bench-interop", partial(peer, name, atoms))
-        for name in OF_EQUAL_SIZE
+        f"{name} of equal width": needs(
+            name, f"make bench-{name}", partial(peer, name, atoms, options)
+        )
+        for name, options in of_equal_width(config).items()
     }
     return Problem(of_module(model, [], call), peers)
 
@@ -86,30 +93,29 @@ def neighbors(cells: int) -> Problem:
         return checked(lambda: search("ijSD", positions=x, cell=box, pbc=everywhere, cutoff=5.0))
 
     peers = {
-        "vesin": needs("vesin", "pip install vesin", vesin),
-        "matscipy": needs("matscipy", "pip install matscipy", matscipy),
+        "vesin": needs("vesin", "make bench-torch-sim", vesin),
+        "matscipy": needs("matscipy", "make bench-sevenn", matscipy),
     }
     return Problem(ours, peers)
 
 
 def rows() -> list[Row]:
-    makes: dict[tuple[str, int], Callable[[], Problem]] = {
-        (preset, atoms): partial(potential, preset, cells)
-        for preset in PRESETS
-        for atoms, cells in ATOMS.items()
-    }
     lists = [
         Row(
             "graphs.neighbor_list", f"{4 * cells**3:,} atoms, periodic", partial(neighbors, cells),
             ("forward",), 4 * cells**3, "atom", "short" if cells == 3 else "usual",
-            "The peers neither sort edges nor validate.",
+            "The peers neither sort edges nor validate.", ("sevenn", "torch-sim"),
         )
         for cells in (3, 6, 29)
     ]  # fmt: skip
+    sizes = {32: "short", 6912: "large"}
     return lists + [
         Row(
-            "potentials.MessagePassingPotential", f"{preset}, {atoms:,} atoms of copper", make,
-            ("forward",), atoms, "atom", "short" if atoms == 32 else "usual",
+            "potentials.MessagePassingPotential", f"{preset}, {atoms:,} atoms of copper",
+            partial(potential, preset, cells), ("forward",), atoms, "atom",
+            sizes.get(atoms, "usual"), libraries=LIBRARIES,
         )
-        for (preset, atoms), make in makes.items()
+        for preset in PRESETS
+        for atoms, cells in ATOMS.items()
+        if preset == "default" or atoms < 6912
     ]  # fmt: skip

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -104,15 +103,7 @@ def connected_product(name: str) -> Problem:
 
 def contraction() -> Problem:
     """128 channels, correlation 3; cuEquivariance with the same weights."""
-    import cuequivariance as cue
-    import cuequivariance_torch as cuet
-    from cuequivariance.group_theory.experimental.e3nn import O3_e3nn
-
-    irreps = (cue.Irreps(O3_e3nn, text) for text in ("128x0e+128x1o+128x2e", "128x0e+128x1o"))
-    theirs = cuet.SymmetricContraction(
-        *irreps, contraction_degree=3, num_elements=ELEMENTS, layout=cue.ir_mul,
-        original_mace=True, method="naive", dtype=torch.float32, math_dtype=torch.float32,
-    )  # fmt: skip
+    theirs = products.cue_contraction(ELEMENTS)
     ours = convert(theirs)
     element = torch.arange(100) % ELEMENTS
     given = drawn((len(element), ours.irreps_in.dim))
@@ -125,16 +116,11 @@ def so2_conv(lmax: int, channels: int) -> Problem:
     """As in UMA; beside fairchem-core, and our channelwise convolution with a linear layer."""
     graph = products.random_graph(128, 16)
     size = lmax, 2, channels
-    ours, conv = orders.equigeo(*size, graph, torch.float32)
-    inputs = orders.operands(*size, graph, torch.float32)
+    ours, conv = orders.equigeo(*size, graph)
+    inputs = orders.operands(*size, graph)
 
     def fairchem() -> Library:
-        found = find_spec("fairchem.core")
-        if found is not None and found.origin:
-            orders.import_fairchem(Path(found.origin).parents[2])
-        theirs, layer = orders.fairchem(*size, graph, torch.float32)
-        orders.take_weights(conv, layer.requires_grad_(False))
-        return library(theirs, inputs, wanted=OURS)
+        return library(orders.fairchem(conv, *size, graph), inputs, wanted=OURS)
 
     irreps = Irreps([(channels, (l, (-1) ** l)) for l in range(lmax + 1)])
     filters = Irreps([(1, ir) for _, ir in irreps.terms])
@@ -144,7 +130,7 @@ def so2_conv(lmax: int, channels: int) -> Problem:
     given = [*inputs[:2], *drawn((graph.num_edges, product.weight_numel))]
     composed = library(lambda x, v, w: linear(product(x, graph, harmonics(v), w)), given)
     own = library(ours, inputs)
-    peer = needs("fairchem", "make test-fairchem", fairchem)
+    peer = needs("fairchem", "make bench-fairchem", fairchem)
     return Problem(own, {"fairchem-core": peer, "channelwise": composed}, bytes_of(own))
 
 
@@ -193,39 +179,22 @@ def op(case: Case) -> Problem:
     return Problem(of(declared(case.op)), {"reference": of(reference_of(case.op))})
 
 
-def rows() -> list[Row]:
-    names = {"small": "64 rows", "mace-large": "1,024 rows", "nequip-water": "1,024 rows"}
-    found = [
-        Row(
-            "tensor_products.ChannelwiseTensorProduct", f"{name}, {layout}, {count}",
-            partial(product, name, layout), KINDS, 64 if name == "small" else ROWS, "row", "short",
-        )
-        for name, count in names.items()
-        for layout in products.LAYOUTS
-    ]  # fmt: skip
-    found += [
-        Row(
-            "tensor_products.ChannelwiseConv", "mace-large, 8,200 edges",
-            lambda: as_it_is(products.convolution("mace-large"), "ours"), KINDS[:2],
-            products.NODES * products.NEIGHBOURS, "edge", "short",
-        ),
-        *(
-            Row(
-                "tensor_products.FullyConnectedTensorProduct", f"{name}, 1,024 rows",
-                partial(connected_product, name), KINDS, ROWS, "row",
-            )
-            for name in ("diffdock-L1", "tetris-poly-1")
-        ),
-    ]  # fmt: skip
-    width = "64x0e+64x1o+64x2e"
+def harmonics(lmax: int, points: int) -> Problem:
+    found = as_it_is(products.harmonics(lmax, points), "ours")
+    absent = {"sphericart": "pip install sphericart-torch"}
+    return Problem(found.ours, {**absent, **found.peers}, found.bound)
+
+
+def in_layers() -> dict[str, tuple[str, Callable[[], Problem]]]:
+    """Problems of 1,024 rows by layer."""
+    width, features = "64x0e+64x1o+64x2e", "8x0e+8x1o+8x2e"
     full, elementwise = (products.UNWEIGHTED[name] for name in ("all pairs", "elementwise"))
-    square = tp.TensorSquare
     instructions = [(0, 0, 0, "uvw", True), (1, 1, 0, "uvw", True), (1, 0, 1, "uvu", True)]
     mixed = "32x0e+32x1o", "8x0e+8x1o", "32x0e+32x1o"
-    layers: dict[str, tuple[str, Callable[[], Problem]]] = {
-        "FullTensorProduct": ("8x0e+8x1o+8x2e by 4x0e+4x1o", lambda: beside_e3nn(full("mul_ir"))),
+    return {
+        "FullTensorProduct": (f"{features} by 4x0e+4x1o", lambda: beside_e3nn(full("mul_ir"))),
         "ElementwiseTensorProduct": (width, lambda: beside_e3nn(elementwise("mul_ir"))),
-        "TensorSquare": ("8x0e+8x1o+8x2e", lambda: beside_e3nn(square("8x0e+8x1o+8x2e"), 72)),
+        "TensorSquare": (features, lambda: beside_e3nn(tp.TensorSquare(features), 72)),
         "TensorProduct": (
             "uvw and uvu", lambda: beside_e3nn(tp.TensorProduct(*mixed, instructions))
         ),
@@ -249,66 +218,76 @@ def rows() -> list[Row]:
         "DegreeWeights": ("L = 4", lambda: alone(tp.DegreeWeights(4), 25)),
         "SymmetricContraction": ("128 channels, ir_mul, 100 rows", contraction),
     }  # fmt: skip
-    found += [
-        Row(
-            f"tensor_products.{name}",
-            problem,
-            make,
-            count=ROWS,
-            unit="row",
-            size="short",
-            why="The grid of e3nn has fewer points." if name == "S2Activation" else "",
-        )
-        for name, (problem, make) in layers.items()
-    ]
+
+
+def weighted_rows() -> Iterator[Row]:
+    """Products whose weights belong to rows or edges."""
+    names = {"small": "64 rows", "mace-large": "1,024 rows", "nequip-water": "1,024 rows"}
+    for name, layout in itertools.product(names, products.LAYOUTS):
+        yield Row(
+            "tensor_products.ChannelwiseTensorProduct", f"{name}, {layout}, {names[name]}",
+            partial(product, name, layout), KINDS, 64 if name == "small" else ROWS, "row", "short",
+        )  # fmt: skip
+    yield Row(
+        "tensor_products.ChannelwiseConv", "mace-large, 8,200 edges",
+        lambda: as_it_is(products.convolution("mace-large"), "ours"), KINDS[:2],
+        products.NODES * products.NEIGHBOURS, "edge", "short",
+    )  # fmt: skip
+    for name in ("diffdock-L1", "tetris-poly-1"):
+        yield Row(
+            "tensor_products.FullyConnectedTensorProduct", f"{name}, 1,024 rows",
+            partial(connected_product, name), KINDS, ROWS, "row",
+        )  # fmt: skip
+
+
+def product_rows() -> Iterator[Row]:
+    """Other products, harmonics and convolutions by orders."""
+    grid = {"S2Activation": "The grid of e3nn has fewer points."}
+    for name, (problem, make) in in_layers().items():
+        yield Row(
+            f"tensor_products.{name}", problem, make, KINDS[:2], ROWS, "row", "short",
+            grid.get(name, ""),
+        )  # fmt: skip
     slower = "Calls and reading points take most of the time; degrees above 3 are loops."
-    found += [
-        Row(
+    for lmax, points in itertools.product((1, 2, 3, 4, 6, 8, 10), (1000, 10_000, 100_000)):
+        yield Row(
             "tensor_products.SphericalHarmonics", f"l = 0 to {lmax}, {points:,} points",
             partial(harmonics, lmax, points), KINDS[:2], points, "point",
-            "short" if lmax in (3, 8) and points == products.POINTS else "usual", slower,
-        )
-        for lmax in (1, 2, 3, 4, 6, 8, 10)
-        for points in (1000, products.POINTS, 100_000)
-    ]  # fmt: skip
-    found += [
-        Row(
+            "short" if lmax in (3, 8) and points == 10_000 else "usual", slower,
+        )  # fmt: skip
+    slower = "It mixes channels per edge; the channelwise peer mixes them per node."
+    for lmax, channels in itertools.product((2, 4, 6), (32, 128)):
+        yield Row(
             "tensor_products.SO2Conv", f"lmax {lmax}, mmax 2, {channels} channels",
-            partial(so2_conv, lmax, channels), count=2048, unit="edge", size="short",
-            why="It mixes channels per edge; the channelwise peer mixes them per node.",
-        )
-        for lmax in (2, 4, 6)
-        for channels in (32, 128)
-    ]  # fmt: skip
-    small = "8x0e + 8x1o"
-    found += [
-        Row(name, "8 rows, beside 2 * x", partial(overhead, make), count=8, unit="row")
-        for name, make in {
-            "tensor_products.ChannelwiseTensorProduct": lambda: tp.ChannelwiseTensorProduct(
-                small, "0e + 1o", small
-            ),
-            "tensor_products.SphericalHarmonics": lambda: tp.SphericalHarmonics(
-                "0e + 1o + 2e", normalize=True
-            ),
-            "nn.Linear": lambda: enn.Linear(small, small),
-        }.items()
-    ]
-    matrices = ("16x0e+8x1o", width, "tensors of GL+(3)")
-    found += [
-        Row(
-            "nn.Linear", f"{problem}, {rows:,} rows", partial(linear, problem, rows), count=rows,
-            unit="row", why="Its rows are short, and calls of PyTorch's own layers cost less.",
-        )
-        for problem in matrices
-        for rows in (64, 4096)
-    ]  # fmt: skip
-    return found + [
-        Row(f"ops.{case.op}", "self-test", partial(op, case), ("forward",), size="short")
-        for case in all_cases()
-    ]
+            partial(so2_conv, lmax, channels), KINDS[:2], 2048, "edge", "short", slower,
+            ("fairchem",),
+        )  # fmt: skip
 
 
-def harmonics(lmax: int, points: int) -> Problem:
-    found = as_it_is(products.harmonics(lmax, points), "ours")
-    absent = {"sphericart": "pip install sphericart-torch"}
-    return Problem(found.ours, {**absent, **found.peers}, found.bound)
+def small_rows() -> Iterator[Row]:
+    """Layers on few rows, linear layers and ops."""
+    small, slower = (
+        "8x0e + 8x1o",
+        "Its rows are short, and calls of PyTorch's own layers cost less.",
+    )
+    for name, make in {
+        "tensor_products.ChannelwiseTensorProduct": lambda: tp.ChannelwiseTensorProduct(
+            small, "0e + 1o", small
+        ),
+        "tensor_products.SphericalHarmonics": lambda: tp.SphericalHarmonics(
+            "0e + 1o + 2e", normalize=True
+        ),
+        "nn.Linear": lambda: enn.Linear(small, small),
+    }.items():
+        yield Row(name, "8 rows, beside 2 * x", partial(overhead, make), count=8, unit="row")
+    problems = ("16x0e+8x1o", "64x0e+64x1o+64x2e", "tensors of GL+(3)")
+    for problem, rows in itertools.product(problems, (64, 4096)):
+        make = partial(linear, problem, rows)
+        name = f"{problem}, {rows:,} rows"
+        yield Row("nn.Linear", name, make, count=rows, unit="row", why=slower)
+    for case in all_cases():
+        yield Row(f"ops.{case.op}", "self-test", partial(op, case), ("forward",), size="short")
+
+
+def rows() -> list[Row]:
+    return [*weighted_rows(), *product_rows(), *small_rows()]

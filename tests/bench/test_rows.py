@@ -2,14 +2,16 @@
 
 import argparse
 import json
+import re
+from dataclasses import replace
+from itertools import chain
 
 import pytest
 import torch
 from torch import nn
 
 import equigeo
-from bench import layers
-from bench.figures import layer_runs
+from bench import figures, layers
 from bench.peers import Library, drawn, of_module
 from bench.recorder import Record
 from bench.row import (
@@ -26,6 +28,7 @@ from bench.row import (
 )
 from bench.rows import all_rows
 from equigeo.ops.runtime.declare import SCHEMAS
+from tests.wrong_inputs import refused
 
 FAMILIES = ("tensor_products", "affine", "mesh", "mds", "points", "potentials")
 BASES = {"tensor_products.PathProduct", "tensor_products.Product"}  # to be inherited from
@@ -74,7 +77,7 @@ def test_names_of_rows_are_unique():
 
 def test_a_ratio_below_one_has_a_reason():
     rows = all_rows()
-    assert unexplained(layer_runs(), rows) == []
+    assert unexplained(chain.from_iterable(figures.layer_records().values()), rows) == []
     row = next(row for row in rows if not row.why)
     run = {**row.key, "ratio": {"forward": {"a": 2.0, "b": 0.9}, "both": {}}}
     assert best_peers(run) == {"forward": ("b", 0.9)}
@@ -93,6 +96,47 @@ def toy(**peers):
 def record_of(output, *rows):
     given = argparse.Namespace(ours=False, threads=1, minutes=1.0, seconds=0.01)
     return layers.record_rows(list(rows), Record(output, resume=True), given)
+
+
+def test_the_table_has_a_line_per_row_with_the_peers_of_all_records(tmp_path, monkeypatch):
+    x = drawn((5, 3))
+
+    def row_with(**peers):
+        absent = dict.fromkeys({"one", "other"} - peers.keys(), "make it")
+        found = {name: library(torch.square, x, wanted="ours") for name in peers}
+        make = lambda: Problem(library(torch.square, x), {**found, **absent})  # noqa: E731
+        return Row("toy", "squares", make, libraries=tuple(peers), size="large")
+
+    records = {}
+    for name in ("one", "other"):
+        output = tmp_path / f"layers_{name}.json"
+        assert record_of(output, row_with(**{name: True})) == []
+        records[output.stem] = json.loads(output.read_text())["runs"]
+    monkeypatch.setattr(figures, "all_rows", lambda: [row_with()])
+    monkeypatch.setattr(figures, "layer_records", lambda: records)
+    line, *below = figures.layers()
+    times, ratios = line.split("|")[2:4]
+    assert times.split()[-3:] == ["us", "per", "call"]
+    assert re.findall(r"[\d.]+x / [\d.]+x (\w+)", ratios) == ["one", "other"]
+    assert [re.findall(r"`(\w+).json`", each) for each in below] == [[name] for name in records]
+    monkeypatch.setattr(figures, "layer_records", lambda: {})
+    assert list(figures.layers()) == []  # a large row without a record
+    monkeypatch.setattr(figures, "all_rows", lambda: [replace(row_with(), size="usual")])
+    assert list(figures.layers()) == ["| `toy`, squares | – | – | – | – |  |"]
+
+
+def test_rows_of_an_environment_are_those_with_peers_there():
+    found = layers.chosen_rows("", "large", "mace")
+    assert {row.layer for row in found} == {
+        "potentials.MessagePassingPotential",
+        "interop.accelerate",
+    }
+    assert all("mace" in row.libraries for row in found)
+    words = ("", "large", "other")
+    refused("no row has .* and peers in other", layers.chosen_rows, *words, error=SystemExit)
+    makefile = (layers.REPOSITORY / "Makefile").read_text()
+    named = re.search(r"^LIBRARIES := (.*)", makefile, re.MULTILINE)[1].split()
+    assert {name for row in all_rows() for name in row.libraries} == {*named}
 
 
 def test_a_peer_that_is_not_installed_is_named_with_its_command(tmp_path, capsys):
