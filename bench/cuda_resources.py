@@ -23,7 +23,13 @@ from typing import Any
 from bench.recorder import Record, output_arguments
 
 RECORD = Path(__file__).parent / "results" / "cuda_resources.json"
-FILES = ("sum_products.cu", "differentiate_products.cu", "plan.cu", "outside_components.cu")
+FILES = (
+    "sum_products.cu",
+    "differentiate_products.cu",
+    "differentiate_targets.cu",
+    "plan.cu",
+    "outside_components.cu",
+)
 """Sources whose kernels make up channelwise convolutions."""
 OBJECTS = Path("CMakeFiles/_kernels_cuda.dir/csrc/kernels/cuda")
 

@@ -170,7 +170,7 @@ def _products() -> Iterator[Case]:
             (f"{op}_double_backward", [*form, *operands], (*layout, True, True, True, True)),
         ):
             terms = max(n * dim for n, dim in shapes) if layout else EDGES * NODES
-            others = tuple(_coupled_cases()) if name == "channelwise_conv" else ()
+            others = tuple(_coupled_cases(name))
             yield Case(name, draw_features(*shapes), (*rest, *more), terms, others=others)
     shapes = [(NODES, channelwise.dim_x), (EDGES, channelwise.dim_y)]
     features = draw_features(*shapes, (EDGES, 3), (3, channelwise.dim_weight))
@@ -180,15 +180,20 @@ def _products() -> Iterator[Case]:
     yield from _splines(channelwise)
 
 
-def _coupled_cases() -> Iterator[Case]:
-    """Return convolutions of MACE, which have CUDA kernels of their own for values."""
+def _coupled_cases(op: str) -> Iterator[Case]:
+    """Return convolutions of MACE, which have CUDA kernels of their own, and their gradients."""
+    if op not in ("channelwise_conv", "channelwise_conv_backward"):
+        return
     graph = example_graph().values()
     for lmax, ir_mul in ((0, True), (1, False), (2, True)):
         table = coupled_table(lmax, ir_mul=ir_mul)
-        shapes = (NODES, table.dim_x), (EDGES, table.dim_y), (EDGES, table.dim_weight)
-        tensors = (table.paths, table.entries, table.values)
-        rest = (*graph, *tensors, table.dim_out, table.ir_mul)
-        yield Case("channelwise_conv", draw_features(*shapes), rest, orders=0)
+        operands = [(NODES, table.dim_x), (EDGES, table.dim_y), (EDGES, table.dim_weight)]
+        rest = (*graph, table.paths, table.entries, table.values)
+        if op == "channelwise_conv":
+            yield Case(op, draw_features(*operands), (*rest, table.dim_out, ir_mul), orders=0)
+        else:
+            features = draw_features((NODES, table.dim_out), *operands)
+            yield Case(op, features, (*rest, ir_mul, True), table.dim_out, orders=0)
 
 
 def _splines(channelwise: PathTable) -> Iterator[Case]:
@@ -216,15 +221,27 @@ def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
     return Path(x, y, out, weight, example_coefficients(x.d, y.d, out.d))
 
 
+def _coupled_coefficients(*degrees: int) -> Tensor:
+    """Return arbitrary numbers where real harmonics of three degrees of even sum couple."""
+    orders = torch.meshgrid([torch.arange(-l, l + 1) for l in degrees], indexing="ij")
+    a, b, c = (m.abs() for m in orders)
+    coupled = (a + b == c) | (a + c == b) | (b + c == a)
+    coupled &= sum((m < 0).long() for m in orders) % 2 == 0
+    if degrees == (2, 3, 3):
+        coupled &= (a != 0) | (b != 2)  # this coefficient is zero by chance
+    return torch.where(coupled, (torch.arange(a.numel()) + 1.0).sin().view(a.shape), 0.0).double()
+
+
 def coupled_table(lmax: int, *, ir_mul: bool) -> PathTable:
-    """Return the table of MACE for 128 channels of degrees up to ``lmax``."""
+    """Return the table of MACE for 128 channels of degrees up to ``lmax``, but for its values."""
     mul, out = 128, 0
     paths: list[Path] = []
     for l3, l1, l2 in product(range(4), range(lmax + 1), range(4)):
         if abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 0:
             x = Segment.block(mul * l1**2, mul, 2 * l1 + 1, ir_mul=ir_mul)
             z = Segment.block(out, mul, 2 * l3 + 1, ir_mul=ir_mul)
-            paths.append(_path(x, Segment.block(l2**2, 1, 2 * l2 + 1), z, mul * len(paths)))
+            y, coefficients = Segment.block(l2**2, 1, 2 * l2 + 1), _coupled_coefficients(l1, l2, l3)
+            paths.append(Path(x, y, z, mul * len(paths), coefficients))
             out += z.mul * z.d
     dims = (mul * (lmax + 1) ** 2, 16, mul * len(paths), out)
     return PathTable.from_paths(paths, dims, by_output=True)

@@ -43,4 +43,23 @@ class Carver {
   int64_t used_ = 0;
 };
 
+#ifdef EQUIGEO_SMALL_CHUNKS
+// On the simulator small problems take several chunks.
+constexpr int64_t kChunkBytes = 1, kLeastOfChunk = 6;
+#else
+constexpr int64_t kChunkBytes = 256 << 20, kLeastOfChunk = 64;
+#endif
+
+// Edges whose numbers are in scratch memory at once: so many that their rows give every
+// multiprocessor of a large card some blocks, and at least the rows of a tile of matrix products.
+// By the problem alone, so that bits are the same.
+template <class T>
+int64_t chunk_of(int64_t edges, int64_t numbers_of_edge) {
+  constexpr int64_t kNumbers = kChunkBytes / sizeof(T);
+  const int64_t fit =
+      kNumbers / (numbers_of_edge < 1 ? 1 : numbers_of_edge) / kLeastOfChunk * kLeastOfChunk;
+  const int64_t chunk = fit < kLeastOfChunk ? kLeastOfChunk : fit;
+  return edges < chunk ? edges : chunk;
+}
+
 }  // namespace equigeo

@@ -1,6 +1,6 @@
 #include "args/channelwise_conv.h"
 
-#include "kernels/cuda/differentiate_products.h"
+#include "kernels/cuda/differentiate_targets.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/outside_components.h"
 #include "kernels/cuda/sum_products.h"
@@ -24,12 +24,17 @@ struct BackwardScratch {
   S* x;
   S* grad;
   Compute<S>* sums;  // of grad_x, which are not stored as they are computed
+  TargetGradients by_targets;
 
   BackwardScratch(const ChannelwiseConvBackward<S>& op, Carver& memory)
       : plans(cut_plans(op.table, memory)),
         x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
         grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)),
-        sums(cut_sums(op.grad_x, op.graph.sources * op.table.dim_x, memory)) {}
+        sums(cut_sums(op.grad_x, op.graph.sources * op.table.dim_x, memory)) {
+    if constexpr (std::is_same_v<S, float>) {
+      by_targets = cut_target_gradients(plans.by_out, arriving_edges(op.graph), memory);
+    }
+  }
 };
 
 template <class S>
@@ -99,6 +104,10 @@ const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream
     error = move_components_outside(
         scratch.plans.by_first, Side::kOut, op.grad, op.graph.targets, scratch.grad, stream);
     gradients.grad = scratch.grad;
+  }
+  if constexpr (std::is_same_v<S, float>) {
+    gradients.known =
+        error == nullptr && differentiate_targets(gradients, scratch.by_targets, stream);
   }
   return error == nullptr ? differentiate_products(gradients, stream) : error;
 }

@@ -6,6 +6,7 @@
 #include "kernels/cuda/differentiate_products.h"
 
 #include "kernels/cuda/differentiate_tile.cuh"
+#include "kernels/cuda/known_targets.cuh"
 
 namespace equigeo {
 namespace {
@@ -114,6 +115,9 @@ template <bool Second, class S>
 __global__ void __launch_bounds__(kWarps* kWarp, kResident<S, Second>)
     differentiate_rows(DifferentiateProducts<S> op, int available, int most) {
   using T = Compute<S>;
+  if (op.known && is_known(op.plan)) {
+    return;
+  }
   BlockMemory<T>& memory = static_shared<BlockMemory<T>>();
   const bool splines = kSplines<Second, S> && op.spline.position != nullptr;
   SplineMemory<T>* functions = dynamic_shared<SplineMemory<T>>();

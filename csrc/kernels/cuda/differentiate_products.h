@@ -28,6 +28,7 @@ struct DifferentiateProducts {
   bool in_ir_mul;  // the layout of grad and x, which may be another than that of the plan
   OperandTangents<S> tangents;
   bool second;  // whether these are the derivatives along tangents; some may be null then
+  bool known;   // whether kernels for the table, if it is the one, have been launched
 };
 
 // Where sums are kept before they are complete: with the result, unless that is stored otherwise

@@ -2,8 +2,8 @@
 // short.
 #include "kernels/cuda/plan.h"
 
+#include "kernels/cuda/kept_part.cuh"
 #include "kernels/cuda/known_tables.h"
-#include "kernels/cuda/launch.cuh"
 #include "math/path_table.h"
 
 namespace equigeo {
@@ -37,66 +37,6 @@ template <class T>
 __device__ void require_channelwise(const PathTable<T>& table, const Path& path) {
   require(has_kernel(path) && stays_inside(table, path) && has_channelwise_weights(table, path));
   require(has_layout(table, path) && path.out.mul == path.x.mul);
-}
-
-// Whether numbers are those that were read last, for all threads of a block.
-__device__ inline bool are_equal(const int64_t* numbers, const int64_t* last, int64_t count) {
-  int& differing = static_shared<int>();
-  if (threadIdx.x == 0) {
-    differing = 0;
-  }
-  __syncthreads();
-  for (int64_t n = threadIdx.x; n < count; n += blockDim.x) {
-    if (numbers[n] != last[n]) {
-      atomicAdd(&differing, 1);
-    }
-  }
-  __syncthreads();
-  const bool equal = differing == 0;
-  __syncthreads();  // everyone has read it
-  return equal;
-}
-
-// What a block reads of a table, and where it is kept: rows of numbers.
-template <class Row>
-struct Read {
-  const Row* rows;
-  Row* last;
-  int64_t count;
-
-  __device__ int64_t numbers() const { return count * (sizeof(Row) / sizeof(int64_t)); }
-  __device__ bool is_the_same() const {
-    return are_equal(
-        reinterpret_cast<const int64_t*>(rows), reinterpret_cast<const int64_t*>(last), numbers());
-  }
-  __device__ void keep() const {
-    for (int64_t n = threadIdx.x; n < numbers(); n += blockDim.x) {
-      reinterpret_cast<int64_t*>(last)[n] = reinterpret_cast<const int64_t*>(rows)[n];
-    }
-  }
-};
-
-// Call make() unless this block has made its part of the same rows before. A trap on the way leaves
-// the part not made.
-template <class Make, class... Rows>
-__device__ void make_if_changed(const LastRead& last, const Make& make, const Read<Rows>&... read) {
-  int* made = last.made == nullptr ? nullptr : last.made + blockIdx.x;
-  if (made == nullptr) {
-    return make();
-  }
-  if (*made != 0 && (read.is_the_same() && ...)) {
-    return;
-  }
-  const auto set_made = [&](int value) {
-    __syncthreads();  // everyone has read it, or made all of it
-    if (threadIdx.x == 0) {
-      *made = value;
-    }
-  };
-  set_made(0);
-  make();
-  (read.keep(), ...);
-  set_made(1);
 }
 
 // How many coefficients of the path have the same key, and how many of these come before.
@@ -197,9 +137,39 @@ __device__ void find_keys(const PathTable<T>& table, const Path& path, const Pla
   }
 }
 
+// Whether path p is that of a known table, for all threads of a block: with its segments, and with
+// its coefficients in their order.
+template <class T>
+__device__ bool is_known(
+    const PathTable<T>& table, int64_t p, const Path& path, const KnownTable& known) {
+  if (p >= known.paths) {
+    return false;
+  }
+  const KnownPath& other = known.path[p];
+  const bool same = path.x.mul == known.mul && path.y.mul == 1 && path.x.d == other.d1() &&
+                    path.y.d == other.d2() && path.out.d == other.d3() &&
+                    path.x.offset == known.mul * known.before_x(other.l1) &&
+                    path.y.offset == other.before_y() &&
+                    path.out.offset == known.mul * known.before_out(static_cast<int>(p)) &&
+                    path.weight == known.mul * p && path.last - path.first == other.terms;
+  const auto place = [&](const Entry& entry) {
+    return (entry.i * other.d2() + entry.j) * other.d3() + entry.k;
+  };
+  return hold_all(other.terms, [&](int64_t n) {
+    const Entry* entry = same ? table.entry + path.first + n : nullptr;
+    return entry != nullptr && (n == 0 || place(entry[-1]) < place(*entry)) &&
+           other.couples(
+               static_cast<int>(entry->i), static_cast<int>(entry->j), static_cast<int>(entry->k));
+  });
+}
+
 template <class T>
 __device__ void plan_coefficients(
-    const PathTable<T>& table, int64_t p, const Plan<T>& plan, const LastRead& last) {
+    const PathTable<T>& table,
+    int64_t p,
+    const Plan<T>& plan,
+    const LastRead& last,
+    const KnownTable& known) {
   const Path path = table.path[p];
   check_coefficients(table, p);
   const auto make = [&] {
@@ -211,10 +181,14 @@ __device__ void plan_coefficients(
     __syncthreads();
     write_runs(path, p, plan.by_second.given, plan.by_place);
     write_runs(path, p, plan.by_place.given, plan.by_second);
+    const bool same = is_known(table, p, path, known);
+    if (threadIdx.x == 0) {
+      plan.known[p] = same;
+    }
   };
   const int64_t coefficients = path.last - path.first;
   make_if_changed(
-      last, make, Read<Path>{table.path + p, last.paths + p, 1},
+      last.made, make, Read<Path>{table.path + p, last.paths + p, 1},
       Read<Entry>{table.entry + path.first, last.entries + path.first, coefficients});
   __syncthreads();
   for (int64_t n = path.first + threadIdx.x; n < path.last; n += blockDim.x) {
@@ -350,23 +324,8 @@ __device__ Span gap_before(const Plan<T>& plan, int64_t r) {
   return {begin, span(plan, r).begin - begin, 1};
 }
 
-// Whether a table is one that is known.
 template <class T>
-__device__ bool is_known(const Plan<T>& plan, const KnownTable& known) {
-  bool same = known.paths > 0 && plan.side == Side::kOut;
-  for (int p = 0; p < known.paths && same; ++p) {
-    const PlannedPath& path = plan.path[p];
-    const KnownPath& other = known.path[p];
-    same = path.mul == known.mul && path.mul2 == 1 && path.d1 == known.d1[other.x] &&
-           path.d3 == other.d3 && path.x == known.mul * known.before_x(other.x) &&
-           path.out == known.mul * known.before_out(p) && path.weight == known.mul * p;
-  }
-  return same;
-}
-
-template <class T>
-__device__ void plan_tiles(
-    const PathTable<T>& table, const Plan<T>& plan, const KnownTable& known) {
+__device__ void plan_tiles(const PathTable<T>& table, const Plan<T>& plan) {
   sort_paths(table, plan);
   __syncthreads();
   for (int64_t r = threadIdx.x; r <= plan.count; r += blockDim.x) {
@@ -399,7 +358,6 @@ __device__ void plan_tiles(
       plan.totals->numbers =
           last_path == nullptr ? 0 : last_path->matrix + last_path->numbers * last_path->mul2;
       plan.totals->covers_weight = covers_weight(table);
-      plan.totals->known = is_known(plan, known);
     }
   }
 }
@@ -412,11 +370,11 @@ __global__ void __launch_bounds__(kThreads, kPlanBlocks) plan_paths(
     const __grid_constant__ KnownTable known) {
   const LastRead& last = plans.last_read;
   if (blockIdx.x < table.count) {
-    return plan_coefficients(table, blockIdx.x, plans.by_out, last);
+    return plan_coefficients(table, blockIdx.x, plans.by_out, last, known);
   }
   const bool out = blockIdx.x == table.count;
   make_if_changed(
-      last, [&] { plan_tiles(table, out ? plans.by_out : plans.by_first, known); },
+      last.made, [&] { plan_tiles(table, out ? plans.by_out : plans.by_first); },
       Read<Path>{table.path, last.paths + (out ? 1 : 2) * table.count, table.count});
 }
 

@@ -58,7 +58,6 @@ struct Totals {
   int tiles;
   int numbers;  // of all matrices of an edge
   bool covers_weight;
-  bool known;  // whether a kernel for this table alone makes the rows of this side
 };
 
 // The side of the paths whose rows are made of tiles.
@@ -71,6 +70,7 @@ struct Plan {
   Tile* tile;
   int* tiles_from;  // (paths + 1,) that begin with each path
   Totals* totals;
+  int* known;  // (paths,) whether each is as the known table of these sizes has it
   Runs<T> by_place, by_second;
   int64_t count;
   int64_t dim_x, dim_y, dim_weight, dim_out;
@@ -139,6 +139,7 @@ Plans<T> cut_kept_part(const PathTable<T>& table, Carver& memory) {
   Plans<T> plans{cut_plan(table, Side::kFirst, memory), cut_plan(table, Side::kOut, memory), {}};
   plans.by_first.by_place = plans.by_out.by_place = cut_runs(table, memory);
   plans.by_first.by_second = plans.by_out.by_second = cut_runs(table, memory);
+  plans.by_first.known = plans.by_out.known = memory.take<int>(table.count);
   plans.last_read.made = memory.take<int>(table.count + 2);
   plans.last_read.paths = memory.take<Path>(3 * table.count);
   plans.last_read.entries = memory.take<Entry>(table.coefficients);

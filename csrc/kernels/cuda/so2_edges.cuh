@@ -11,10 +11,9 @@ namespace equigeo {
 namespace {
 
 #ifdef EQUIGEO_SMALL_CHUNKS
-// On the simulator: its small problems take several chunks, and sums of weights several parts.
-constexpr int64_t kChunkBytes = 1, kLeastOfChunk = 6, kLeastOfPart = 3;
+constexpr int64_t kLeastOfPart = 3;  // on the simulator small problems have several
 #else
-constexpr int64_t kChunkBytes = 256 << 20, kLeastOfChunk = 64, kLeastOfPart = 256;
+constexpr int64_t kLeastOfPart = 256;
 #endif
 
 // Numbers that no problem changes.
@@ -105,18 +104,6 @@ Orders<T> cut_orders(const int64_t* widths, int64_t last, int64_t edges, Carver&
     found.at[m] = memory.take<T>((m == 0 ? 1 : 2) * edges * widths[m]);
   }
   return found;
-}
-
-// Edges whose numbers in the frame are in memory at once: so many that their rows give every
-// multiprocessor of a large card some blocks, and at least the rows of a tile of matrix products.
-// By the problem alone, so that bits are the same.
-template <class T>
-int64_t chunk_of(int64_t edges, int64_t numbers_of_edge) {
-  constexpr int64_t kNumbers = kChunkBytes / sizeof(T);
-  const int64_t fit =
-      kNumbers / (numbers_of_edge < 1 ? 1 : numbers_of_edge) / kLeastOfChunk * kLeastOfChunk;
-  const int64_t chunk = fit < kLeastOfChunk ? kLeastOfChunk : fit;
-  return edges < chunk ? edges : chunk;
 }
 
 // Edges at some positions of a list, one after another: what they add to the same row is together.

@@ -37,6 +37,23 @@ __device__ __forceinline__ void for_components(int d1, const Run& run) {
   }
 }
 
+// sum_b += the terms of a run, where component j of the second input of edge b is second(j, b).
+template <int kEdges, class T, class Second>
+__device__ __forceinline__ void add_run(
+    const Runs<T>& runs, const PlannedPath& path, int run, const Second& second, T (&sum)[kEdges]) {
+  const int length = runs.length[path.terms + run];
+#pragma unroll 1
+  for (int m = 0; m < length; ++m) {
+    const int term = path.terms + runs.start[path.terms + m] + run;
+    const T value = runs.value[term];
+    const int j = runs.at[term];
+#pragma unroll
+    for (int b = 0; b < kEdges; ++b) {
+      sum[b] += value * second(j, b);
+    }
+  }
+}
+
 // One number of the matrices of up to four edges: a lane adds up its run, for all at once.
 template <class S, class T>
 __device__ __forceinline__ void stage_number(
@@ -51,19 +68,10 @@ __device__ __forceinline__ void stage_number(
     int size) {
   constexpr int kEdges = 4;
   T sum[kEdges] = {};
-  const int length = runs.length[path.terms + run];
-#pragma unroll 1
-  for (int m = 0; m < length; ++m) {
-    const int term = path.terms + runs.start[path.terms + m] + run;
-    const T value = runs.value[term];
-    const S* second = y + runs.at[term] * path.y_component;
-#pragma unroll
-    for (int b = 0; b < kEdges; ++b) {
-      if (b < count) {
-        sum[b] += value * load(second + edges[b].own * dim_y);
-      }
-    }
-  }
+  const auto second = [&](int j, int b) {
+    return b < count ? load(y + j * path.y_component + edges[b].own * dim_y) : T(0);
+  };
+  add_run(runs, path, run, second, sum);
 #pragma unroll
   for (int b = 0; b < kEdges; ++b) {
     if (b < count) {

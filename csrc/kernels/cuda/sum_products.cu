@@ -84,7 +84,7 @@ __device__ __forceinline__ void make_rows(
 template <bool Second, class S>
 __global__ void __launch_bounds__(kWarps<S>* kWarp, kResident<S, Second>)
     sum_rows(SumProducts<S> op, int together) {
-  if (op.known && op.plan.totals->known) {
+  if (op.known && is_known(op.plan)) {
     return;
   }
   WarpMemory<S>& memory = static_shared<WarpMemory<S>[kWarps<S>]>()[threadIdx.y];
@@ -136,16 +136,10 @@ void launch_sums(const SumProducts<S>& op, void* stream) {
 
 // Launch the kernel that is for a table of these sizes, if there is one. Whether it is that table
 // is known on the device alone: it or the kernel of all tables has nothing to do.
-template <int N = 0>
-bool launch_known(const SumProducts<float>& op, const KnownTable* known, void* stream) {
-  if constexpr (N < kNumKnown) {
-    if (known != kKnownTables[N]) {
-      return launch_known<N + 1>(op, known, stream);
-    }
-    launch_targets<*kKnownTables[N]>(op, stream);
-    return true;
-  }
-  return false;
+bool launch_known(const SumProducts<float>& op, void* stream) {
+  return for_known(known_table(op.plan), [&](auto n) {
+    launch_targets<*kKnownTables[decltype(n)::value]>(op, stream);
+  });
 }
 
 template <class S>
@@ -162,7 +156,7 @@ const char* sum_products(const SumProducts<S>& op, void* stream) {
   }
   SumProducts<S> rest = op;
   if constexpr (std::is_same_v<S, float>) {
-    rest.known = is_plain_conv(op) && launch_known(op, known_table(op.plan), stream);
+    rest.known = is_plain_conv(op) && launch_known(op, stream);
   }
   if (op.second) {
     launch_sums<true>(rest, stream);

@@ -1,0 +1,26 @@
+// Gradients of convolutions of path tables that have kernels of their own.
+#pragma once
+
+#include "kernels/cuda/differentiate_products.h"
+
+namespace equigeo {
+
+// What gradients by targets need beside those by sources: the edges by their targets, and scratch
+// memory for what a chunk of them adds to gradients of x.
+struct TargetGradients {
+  Plan<float> plan;  // with tiles of the output
+  EdgeList edges;
+  float* messages;  // (chunk, dim_x), components outside; null where no table is known
+  int64_t chunk;
+};
+
+// Scratch memory for these, if the table may be a known one.
+TargetGradients cut_target_gradients(
+    const Plan<float>& plan, const EdgeList& edges, Carver& memory);
+
+// Queue the kernels that are for a table of these sizes, if there are any. Whether it is that table
+// is known on the device alone: they or the kernel of all tables have nothing to do.
+bool differentiate_targets(
+    const DifferentiateProducts<float>& op, const TargetGradients& by, void* stream);
+
+}  // namespace equigeo

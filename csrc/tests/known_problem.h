@@ -1,0 +1,119 @@
+// Convolutions of known path tables, on a graph with targets of 0, 1 and 11 edges.
+#pragma once
+
+#include "kernels/cuda/edge_list.h"
+#include "kernels/cuda/known_tables.h"
+#include "kernels/cuda/plan.h"
+#include "simulated.h"
+
+namespace equigeo {
+namespace {
+
+constexpr int64_t kSources = 4, kTargets3 = 3, kEdges12 = 12;
+
+// A table that is known, with random coefficients.
+struct Problem {
+  const KnownTable& known;
+  PathTable<float> table{};
+  std::vector<Path> paths;
+  std::vector<Entry> entries;
+  std::vector<float> values, x, y, weight;
+  std::vector<int64_t> source, ptr{0, 0, 1, 12}, order;
+  std::vector<char> scratch;
+
+  Problem(const KnownTable& given, bool ir_mul) : known(given) {
+    const int64_t mul = known.mul;
+    const auto block = [&](int64_t offset, int64_t copies, int64_t d) {
+      return Segment{offset, copies, d, ir_mul ? 1 : d, ir_mul ? copies : 1};
+    };
+    for (int p = 0; p < known.paths; ++p) {
+      const KnownPath& path = known.path[p];
+      const int64_t first = static_cast<int64_t>(entries.size());
+      const int d2 = path.d2(), d3 = path.d3();
+      for (int n = 0; n < path.d1() * d2 * d3; ++n) {
+        if (path.couples(n / d3 / d2, n / d3 % d2, n % d3)) {
+          entries.push_back({n / d3 / d2, n / d3 % d2, n % d3});
+        }
+      }
+      paths.push_back(
+          {block(mul * known.before_x(path.l1), mul, path.d1()), block(path.before_y(), 1, d2),
+           block(mul * known.before_out(p), mul, d3), mul * p, first,
+           static_cast<int64_t>(entries.size())});
+    }
+    table.count = known.paths;
+    table.coefficients = static_cast<int64_t>(entries.size());
+    table.dim_x = mul * known.before_x(known.segments);
+    table.dim_y = known.second;
+    table.dim_weight = mul * known.paths;
+    table.dim_out = mul * known.before_out(known.paths);
+    table.weighted = true;
+    table.ir_mul = ir_mul;
+    values = check::normal<float>(table.coefficients, 1);
+    x = check::normal<float>(kSources * table.dim_x, 2);
+    y = check::normal<float>(kEdges12 * table.dim_y, 3);
+    weight = check::normal<float>(kEdges12 * table.dim_weight, 4);
+    for (int64_t e = 0; e < kEdges12; ++e) {
+      source.push_back(e * e % 3);  // one has none
+      order.push_back((e * 5 + 2) % kEdges12);
+    }
+  }
+
+  Plans<float> planned() {
+    table.path = paths.data();
+    table.entry = entries.data();
+    table.value = values.data();
+    scratch = std::vector<char>(1 << 20, '\xff');  // where pieces of the last one end no more
+    Carver memory(scratch.data());
+    const Plans<float> plans = cut_plans(table, memory);
+    check::holds(make_plans(table, plans, nullptr) == nullptr, "planned");
+    return plans;
+  }
+
+  EdgeList by_target() const {
+    return {kTargets3, kEdges12, kSources, ptr.data(), nullptr, order.data(), source.data()};
+  }
+
+  // Rows with components outside: those of x, or of the output.
+  std::vector<float> outside(const std::vector<float>& rows, bool out) const {
+    const int64_t dim = out ? table.dim_out : table.dim_x;
+    std::vector<float> moved(rows.size());
+    for (int64_t row = 0; row < static_cast<int64_t>(rows.size()) / dim; ++row) {
+      for (const Path& path : paths) {
+        const Segment& s = out ? path.out : path.x;
+        for (int64_t n = 0; n < s.d * s.mul; ++n) {
+          moved[row * dim + s.offset + n] =
+              rows[row * dim + s.offset + n % s.mul * s.copy + n / s.mul * s.step];
+        }
+      }
+    }
+    return moved;
+  }
+
+  // Call visit(product, x, y, weight, out) with the indices of all terms of the convolution.
+  template <class Visit>
+  void for_terms(const Visit& visit) const {
+    for (int64_t target = 0; target < kTargets3; ++target) {
+      for (int64_t k = ptr[target]; k < ptr[target + 1]; ++k) {
+        const int64_t own = order[k], other = source[k];
+        for (const Path& path : paths) {
+          for (int64_t n = path.first; n < path.last; ++n) {
+            const Entry& entry = entries[n];
+            for (int64_t u = 0; u < path.x.mul; ++u) {
+              const auto at = [&](const Segment& s, int64_t component) {
+                return s.offset + u * s.copy + component * s.step;
+              };
+              visit(
+                  1.0 * values[n], other * table.dim_x + at(path.x, entry.i),
+                  own * table.dim_y + path.y.offset + entry.j * path.y.step,
+                  own * table.dim_weight + path.weight + u,
+                  target * table.dim_out + at(path.out, entry.k));
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace equigeo
