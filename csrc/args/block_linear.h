@@ -20,6 +20,7 @@ struct LinearBlocks {
   int64_t count;
   int64_t dim_in, dim_weight, dim_out;
   bool ir_mul;
+  void* kept;  // memory of the device for what later calls with these blocks need too, or null
 };
 
 // Rows are in groups of equally many, which have their own weights.

@@ -1,4 +1,5 @@
-// Plans of path tables that are kept from call to call.
+// Plans of path tables, and of linear maps, that are kept from call to call.
+#include "kernels/cuda/linear_plan.cu"
 #include "kernels/cuda/plan.cu"
 #include "register/cuda/kept_memory.cpp"
 #include "simulated.h"
@@ -134,6 +135,36 @@ const bool in_kept_memory = check::add("what is kept fits into the memory that i
           end, const_cast<const char*>(problem.kept.data()) + problem.kept.size(),
           [](char byte) { return byte == 0; }),
       "nothing behind");
+});
+
+const bool linear = check::add("plans of a linear map are kept until its blocks change", [] {
+  std::vector<LinearBlock> linear_blocks{{0, 40, 0, 70, 3, 0}, {120, 5, 210, 70, 1, 2800}};
+  std::vector<char> kept(1 << 13);
+  const auto make = [&] {
+    LinearBlocks<float> blocks{linear_blocks.data(), nullptr, 2, 125, 3150, 280, true, kept.data()};
+    Carver memory(nullptr);  // nothing is taken from it
+    const LinearPlans<float> plans = cut_linear_plans(blocks, memory);
+    check::holds(memory.used() == 0, "all are kept");
+    for (const LinearPlan<float>& plan : {plans.map, plans.input, plans.weights}) {
+      check::holds(make_linear_plan(plan, nullptr) == nullptr, "no error");
+    }
+    return plans;
+  };
+  const auto has_tiles = [](const LinearPlans<float>& plans, int map, int input, int weights) {
+    check::holds(*plans.map.tiles == map, "tiles of the map");
+    check::holds(*plans.input.tiles == input, "tiles of the gradient of the input");
+    check::holds(*plans.weights.tiles == weights, "tiles of the gradient of weights");
+  };
+  check::for_orders([&] {
+    std::fill(kept.begin(), kept.end(), '\0');
+    const LinearPlans<float> plans = make();
+    has_tiles(plans, 6, 3, 6);
+    *plans.map.tiles = *plans.input.tiles = *plans.weights.tiles = 77;
+    has_tiles(make(), 77, 77, 77);
+    linear_blocks[0].mul_out = 32;
+    has_tiles(make(), 4, 3, 4);
+    linear_blocks[0].mul_out = 70;
+  });
 });
 
 constexpr int64_t kMebibyte = 1 << 20;

@@ -133,7 +133,7 @@ __global__ void clear_gaps(LinearMap<S> op) {
 template <class S>
 const char* run(const BlockLinear<S>& op, void* memory, void* stream) {
   Carver carver(memory);
-  const auto plan = cut_linear_plan(op.blocks, LinearUse::kMap, carver);
+  const auto plan = cut_linear_plans(op.blocks, carver).map;
   const LinearMap<S> map{
       plan,  op.x, op.weight, op.groups, op.rows / op.groups, op.blocks.dim_in, op.blocks.dim_out,
       op.out};
@@ -144,7 +144,7 @@ const char* run(const BlockLinear<S>& op, void* memory, void* stream) {
 template <class S>
 int64_t size_of(const BlockLinear<S>& op) {
   Carver memory(nullptr);
-  cut_linear_plan(op.blocks, LinearUse::kMap, memory);
+  cut_linear_plans(op.blocks, memory);
   return memory.used();
 }
 

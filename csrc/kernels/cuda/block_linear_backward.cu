@@ -118,12 +118,11 @@ __global__ void add_parts(WeightGradients<S> op) {
 
 template <class S>
 struct LinearScratch {
-  LinearPlan<Compute<S>> input, weights;
+  LinearPlans<Compute<S>> plans;
   WeightGradients<S> gradients;
 
   LinearScratch(const BlockLinearBackward<S>& op, Carver& memory)
-      : input(cut_linear_plan(op.blocks, LinearUse::kInput, memory)),
-        weights(cut_linear_plan(op.blocks, LinearUse::kWeights, memory)) {
+      : plans(cut_linear_plans(op.blocks, memory)) {
     // Enough parts for a large GPU, of as many rows as are worth the sums, and of no more than lose
     // few digits when they are added one by one. The problem alone decides, so that bits are the
     // same.
@@ -132,7 +131,8 @@ struct LinearScratch {
     const int64_t wanted = group * op.groups / kEnough;
     const int64_t part = wanted < kLeast ? kLeast : wanted > kMost ? kMost : wanted;
     const int64_t parts = group < 1 ? 1 : (group + part - 1) / part;
-    gradients = {weights, op.x, op.grad, op.groups, group, parts, part, nullptr, op.grad_weight};
+    gradients = {plans.weights, op.x, op.grad, op.groups,     group,
+                 parts,         part, nullptr, op.grad_weight};
     gradients.sums = memory.take<Compute<S>>(op.groups * parts * op.blocks.dim_weight);
   }
 };
@@ -154,15 +154,15 @@ template <class S>
 const char* run(const BlockLinearBackward<S>& op, void* memory, void* stream) {
   Carver carver(memory);
   const LinearScratch<S> scratch(op, carver);
-  const LinearMap<S> map{scratch.input,       op.grad,           op.weight,        op.groups,
+  const LinearMap<S> map{scratch.plans.input, op.grad,           op.weight,        op.groups,
                          op.rows / op.groups, op.blocks.dim_out, op.blocks.dim_in, op.grad_x};
   const char* error = nullptr;
   if (op.grad_x != nullptr) {
-    error = make_linear_plan(scratch.input, stream);
+    error = make_linear_plan(scratch.plans.input, stream);
     error = error == nullptr ? map_rows(map, stream) : error;
   }
   if (op.grad_weight != nullptr && error == nullptr) {
-    error = make_linear_plan(scratch.weights, stream);
+    error = make_linear_plan(scratch.plans.weights, stream);
     error = error == nullptr ? sum_gradients(scratch.gradients, stream) : error;
   }
   return error;

@@ -1,7 +1,7 @@
 // The kernel that makes the plan of a linear map: a few threads, since blocks are few.
 #include "kernels/cuda/linear_plan.h"
 
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/kept_part.cuh"
 #include "math/path_table.h"
 
 namespace equigeo {
@@ -78,7 +78,7 @@ __device__ void write_tiles(const LinearPlan<T>& plan, int64_t b) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) plan_blocks(LinearPlan<T> plan) {
+__device__ void plan_tiles(const LinearPlan<T>& plan) {
   for (int64_t b = threadIdx.x; b < plan.blocks.count; b += blockDim.x) {
     count_tiles(plan, b);
   }
@@ -89,6 +89,13 @@ __global__ void __launch_bounds__(kThreads) plan_blocks(LinearPlan<T> plan) {
   if (plan.blocks.count == 0 && threadIdx.x == 0) {
     *plan.tiles = 0;
   }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) plan_blocks(LinearPlan<T> plan) {
+  make_if_changed(
+      plan.made, [&] { plan_tiles(plan); },
+      Read<LinearBlock>{plan.blocks.block, plan.last, plan.blocks.count});
 }
 
 }  // namespace

@@ -28,6 +28,13 @@ struct LinearPlan {
   LinearTile* tile;  // as many as `tiles`, at most `most`
   int* tiles;
   int64_t most;
+  int* made;          // whether the plan has been made; null if nothing is kept
+  LinearBlock* last;  // (blocks,) of which
+};
+
+template <class T>
+struct LinearPlans {
+  LinearPlan<T> map, input, weights;
 };
 
 // The block as the map reads it: the gradient of the input leads from the output to the input.
@@ -40,7 +47,6 @@ EQUIGEO_HOST_DEVICE LinearBlock block_of(const LinearPlan<T>& plan, int64_t b) {
   return {block.out, block.mul_out, block.in, block.mul, block.d, block.weight};
 }
 
-// A plan in scratch memory, not made yet.
 template <class T>
 LinearPlan<T> cut_linear_plan(const LinearBlocks<T>& blocks, LinearUse use, Carver& memory) {
   LinearPlan<T> plan{};
@@ -55,12 +61,37 @@ LinearPlan<T> cut_linear_plan(const LinearBlocks<T>& blocks, LinearUse use, Carv
                                          : dim / kTileCopies + blocks.count;
   plan.tile = memory.take<LinearTile>(plan.most);
   plan.tiles = memory.take<int>(1);
+  plan.made = memory.take<int>(1);
+  plan.last = memory.take<LinearBlock>(blocks.count);
   return plan;
 }
 
-// Queue the making of a plan on a stream; null, or what went wrong. Blocks that leave their rows,
-// or share a part of what they lead to, stop the kernel with a trap: they are on the device, where
-// the host cannot read them without waiting.
+// Plans in the memory that is kept for the blocks, or in scratch memory; not made yet.
+template <class T>
+LinearPlans<T> cut_linear_plans(const LinearBlocks<T>& blocks, Carver& memory) {
+  Carver kept(blocks.kept);
+  Carver& from = blocks.kept == nullptr ? memory : kept;
+  LinearPlans<T> plans{
+      cut_linear_plan(blocks, LinearUse::kMap, from),
+      cut_linear_plan(blocks, LinearUse::kInput, from),
+      cut_linear_plan(blocks, LinearUse::kWeights, from)};
+  if (blocks.kept == nullptr) {
+    plans.map.made = plans.input.made = plans.weights.made = nullptr;
+  }
+  return plans;
+}
+
+// Of ops with blocks.
+template <template <class> class Op, class S>
+auto size_to_keep(const Op<S>& op) -> decltype(op.blocks.kept, int64_t()) {
+  Carver memory(nullptr);
+  cut_linear_plans(op.blocks, memory);
+  return memory.used();
+}
+
+// Queue the making of a plan on a stream, unless it is kept; null, or what went wrong. Blocks that
+// leave their rows, or share a part of what they lead to, stop the kernel with a trap: they are on
+// the device, where the host cannot read them without waiting.
 template <class T>
 const char* make_linear_plan(const LinearPlan<T>& plan, void* stream);
 

@@ -30,10 +30,10 @@ void run(const Op& op, const Tensor& like) {
   check_first_use(like);
   const Stream stream(like);
   if constexpr (kHasTable<Op>) {
-    const TableKey key = key_of(op.table, like.get_device_index());
+    const TableKey key = key_of(table_of(op), like.get_device_index());
     const std::shared_ptr<void> kept = kept_memory(key, kept_size(op), stream.handle());
     Op with_memory = op;
-    with_memory.table.kept = kept.get();
+    table_of(with_memory).kept = kept.get();
     run_on(with_memory, like, stream);
   } else {
     run_on(op, like, stream);
