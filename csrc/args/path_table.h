@@ -1,5 +1,5 @@
-// The table of a product of rows, as it is given. equigeo/ops/path_table.py says what the words
-// segment, path and coupling mean.
+// The table of a product of rows, as it is given. equigeo/ops/path_table.py defines segment, path
+// and coupling.
 #pragma once
 
 #include <stdint.h>

@@ -12,8 +12,8 @@ namespace equigeo {
 // distances between two points.
 enum class Scale : int64_t { kUnscaled, kRms, kFirst, kPairs };
 
-// Signs of axes: as the solver leaves them; each by its own skewness; and so but for one axis, the
-// last or the one of least skewness, which makes the frame right-handed.
+// Signs of axes: as the solver leaves them; each by the skewness along it; or all but one, the last
+// or the one of least skewness, which makes the frame right-handed.
 enum class Signs : int64_t { kAsFound, kEach, kLast, kLeast };
 
 template <class T>

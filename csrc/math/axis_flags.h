@@ -85,8 +85,7 @@ struct JudgedCloud {
     return !null(k) && within_error(size(margin[k]), k);
   }
 
-  // The axis that makes frames right-handed: a null one, else as the rule says; of equal ones the
-  // last.
+  // The axis that makes frames right-handed: a null one, else by the rule; of equal ones the last.
   EQUIGEO_HOST_DEVICE int64_t dependent() const {
     int64_t found = op.dim - 1;
     for (int64_t k = op.dim - 1; k-- > 0 && !null(found);) {
@@ -115,7 +114,7 @@ struct JudgedCloud {
   // Write the row; whether it has a flag.
   EQUIGEO_HOST_DEVICE bool judge() const {
     // Rounding of n points changes relative squares of spreads by a few noise (the sums are in
-    // float64, so not by n of them); gaps up to 64 noise, six bits more than one, are not told from
+    // float64, so not by n of them); gaps up to 64 noise, six bits more than one, count as
     // none. Chosen, as in equigeo/ops/geometry/axis_flags.py.
     const double close = 64 * noise > op.gap_tol ? 64 * noise : op.gap_tol;
     const bool ruled = op.signs != Signs::kAsFound;

@@ -193,9 +193,9 @@ struct CloudAxes {
     }
   }
 
-  // Sums of squared coordinates from eigenvalues, which are exact enough to tell null axes where
-  // points have far fewer digits than the eigenvalues; and a scale in which coordinates are neither
-  // large nor small, that of the result where there is one.
+  // Sums of squared coordinates from eigenvalues, which are exact enough to recognize null axes
+  // where points have far fewer digits than the eigenvalues; and a scale in which coordinates are
+  // neither large nor small, that of the result where there is one.
   template <class Pack>
   EQUIGEO_HOST_DEVICE SquareSums<double, D> predict(
       const Eigen<Pack, D>& eigen, int l, Scale scale) {

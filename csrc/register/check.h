@@ -1,4 +1,4 @@
-// Refusals of arguments.
+// Errors for wrong arguments.
 #pragma once
 
 #include <sstream>

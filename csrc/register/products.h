@@ -33,8 +33,8 @@ constexpr bool kOnGraph = false;
 template <class Op>
 constexpr bool kOnGraph<Op, std::void_t<decltype(Op::graph)>> = true;
 
-// Whether components are outside (`ir_mul`) is an argument, although strides of segments say it
-// too: on a GPU the table is in the memory of the device, which the host cannot read without
+// Whether components are outside (`ir_mul`) is an argument, although strides of segments imply
+// it: on a GPU the table is in the memory of the device, which the host cannot read without
 // waiting, and the host must know how much memory to set aside and what to launch. Kernels check
 // that the segments agree.
 struct ProductOperands {

@@ -12,10 +12,10 @@ const char equigeo_schemas[] = EQUIGEO_SCHEMA_MARKER;
 namespace equigeo {
 namespace {
 
-// Python defines the ops, with all that belongs to them, and says so while it loads this library.
-// Elsewhere, as in a process that loads it and a package of AOTInductor, they are defined here and
-// run on this device alone. A second library of such a process defines them again: PyTorch refuses
-// that, and some of its versions print a page for each.
+// Python defines the ops, with all that belongs to them, and sets a variable while it loads this
+// library. Elsewhere, as in a process that loads it and a package of AOTInductor, they are defined
+// here and run on this device alone. A second library of such a process defines them again: PyTorch
+// raises for that, and some of its versions print a page for each.
 TorchLibraryHandle define_missing() {
   TorchLibraryHandle library = nullptr;
   if (std::getenv("EQUIGEO_OPS_ARE_DEFINED") != nullptr) {

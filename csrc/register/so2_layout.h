@@ -9,7 +9,7 @@
 
 namespace equigeo {
 
-// What the lists of integers of an op say; the plan points into it.
+// The lists of integers of an op, parsed; the plan points into it.
 class SO2Layout {
  public:
   SO2Layout(

@@ -36,7 +36,7 @@ inline void check_components(const char* name, int64_t count) {
   refuse("a tensor of shape (", shape.str(), ") does not fit into memory");
 }
 
-// Elements of a new tensor; refuses more than any machine holds, before anything overflows.
+// Elements of a new tensor; raises for more than any machine holds, before anything overflows.
 inline int64_t elements_of(Sizes sizes) {
   constexpr int64_t kMost = int64_t{1} << 44;
   int64_t elements = 1;
@@ -52,8 +52,8 @@ inline int64_t elements_of(Sizes sizes) {
   return empty ? 0 : elements;
 }
 
-// A tensor like another, not yet written. PyTorch's own errors say where they come from instead of
-// what does not fit.
+// A tensor like another, not yet written. PyTorch's own errors name their place in its sources
+// instead of the size.
 inline Tensor new_tensor(
     const Tensor& like, Sizes sizes, std::optional<ScalarType> dtype = std::nullopt) {
   elements_of(sizes);
@@ -84,8 +84,8 @@ inline bool all_empty(std::initializer_list<const Tensor*> results) {
   return true;
 }
 
-// Refuse another dtype, device or size. The Python wrapper says what is wrong more kindly; this
-// keeps a direct call of the op inside its arrays.
+// Raise for another dtype, device or size. The Python wrapper has clearer messages; this keeps
+// a direct call of the op inside its arrays.
 inline void check_tensor(
     const char* name, const Tensor& tensor, const Tensor& like, ScalarType dtype, Sizes sizes) {
   EQUIGEO_CHECK(

@@ -49,7 +49,7 @@ inline void tell(
 }  // namespace
 }  // namespace equigeo::simulator
 
-// The compiler says which accesses it takes to be aligned.
+// The compiler names the accesses that it takes to be aligned.
 #define EQUIGEO_HOOK(name, bytes, access, aligned)                     \
   void name(void* address) {                                           \
     ::equigeo::simulator::tell(                                        \

@@ -71,8 +71,8 @@ class Block {
   std::exception_ptr failure_;
 };
 
-// Tell who watches of an access by the running thread, unless it is to what is its own: its stack
-// and its coordinates. Outside of kernels nobody is told.
+// Report an access by the running thread to the observer, except to its stack and its coordinates.
+// Outside of kernels nothing is reported.
 void tell_access(const void* address, unsigned bytes, Access access, const void* code);
 
 }  // namespace equigeo::simulator

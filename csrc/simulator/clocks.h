@@ -1,7 +1,7 @@
 // What the threads of a block know of one another's past.
 //
-// A barrier of a warp tells all of its lanes what each of them knew; a barrier of the block tells
-// everybody everything. Shuffles tell nothing: CUDA promises no order of memory behind them.
+// A barrier of a warp shares the knowledge of its lanes among them; a barrier of the block shares
+// that of all threads. Shuffles share nothing: CUDA promises no order of memory behind them.
 #pragma once
 
 #include <array>

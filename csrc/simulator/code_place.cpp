@@ -22,7 +22,7 @@ std::string output_of(const std::string& command) {
 }
 
 // addr2line writes a function and a place in turn, what was inlined first. The simulator's own
-// functions are no news; of the others the innermost ones tell where it is.
+// functions are left out; of the others the innermost ones name the place.
 std::string places_in(const std::string& lines) {
   constexpr int kMost = 3;
   std::istringstream all(lines);
@@ -36,7 +36,7 @@ std::string places_in(const std::string& lines) {
   return found;
 }
 
-// What addr2line says of an address, with options; or nothing.
+// The output of addr2line for an address, with options; or nothing.
 std::string looked_up(const char* options, uintptr_t code) {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(code), &info) == 0 || info.dli_fname == nullptr) {

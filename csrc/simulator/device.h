@@ -8,9 +8,9 @@ namespace equigeo::simulator {
 // Technical specifications per compute capability: CUDA C++ Programming Guide 13.0, section 20.2.
 struct Device {
   const char* name;
-  int64_t shared_per_block;  // bytes that a kernel may ask for, where it says so before
+  int64_t shared_per_block;  // bytes that a kernel may ask for, by an attribute
 
-  static constexpr int64_t kSharedUnasked = 48 << 10;  // bytes without saying so
+  static constexpr int64_t kSharedUnasked = 48 << 10;  // bytes without that attribute
   static constexpr unsigned kWarp = 32;
   static constexpr unsigned kThreads = 1024;  // of a block
   static constexpr unsigned kBlockX = 1024, kBlockY = 1024, kBlockZ = 64;

@@ -8,7 +8,7 @@
 
 namespace equigeo::simulator {
 
-// Raised for what a card would refuse, or would not do the same way every time.
+// Raised for calls that fail on a GPU, or whose result would vary.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

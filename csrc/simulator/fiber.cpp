@@ -17,7 +17,8 @@ constexpr size_t kStack = 256 << 10;  // only pages that are touched take memory
 
 Fiber* running = nullptr;
 
-// The address sanitizer follows from stack to stack if it is told before and behind each switch.
+// The address sanitizer follows from stack to stack if it is notified before and behind each
+// switch.
 void before_switch(void** fake, const void* bottom, size_t size) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(fake, bottom, size);

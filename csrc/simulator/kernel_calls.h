@@ -25,7 +25,7 @@ void wait_for_copies(size_t left);
 
 [[noreturn]] void trap(const SourceLocation& place);
 
-// Tells who watches of an atomic operation, which is no race with another one.
+// Reports an atomic operation to the observer, which is no race with another one.
 void observe_atomic(const void* address, unsigned bytes);
 
 }  // namespace equigeo::simulator
@@ -63,7 +63,7 @@ void __stcs(T* to, T value) {
   *to = value;
 }
 
-// One thread runs at a time; whoever watches is told of one access, not of a read and a write.
+// One thread runs at a time; the observer gets one access, not a read and a write.
 template <class T>
 __attribute__((no_sanitize("thread"))) T atomicAdd(T* address, T value) {
   equigeo::simulator::observe_atomic(address, sizeof(T));

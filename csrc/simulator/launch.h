@@ -16,7 +16,7 @@ struct Shape {
   size_t argument_bytes = 0;
 };
 
-// Run all blocks of a kernel, here and now. An Error says what was wrong; the rest of the grid does
+// Run all blocks of a kernel, here and now. An Error names the problem; the rest of the grid does
 // not run then. Calls from several host threads wait for one another: there is one card.
 void run_grid(const Shape& shape, const void* kernel, const Body& body);
 

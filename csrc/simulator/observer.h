@@ -1,4 +1,4 @@
-// Who is told what threads do.
+// Observers of threads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace equigeo::simulator {
 
 enum class Access : uint8_t { kRead, kWrite, kAtomic };
 
-// Told of everything that decides about races and costs. The base takes no notice.
+// Gets everything that decides about races and costs. The base ignores it.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -24,7 +24,7 @@ class Observer {
   virtual void grid_ends() {}
 };
 
-// The one that is told, never null.
+// The present observer, never null.
 Observer& observer();
 void observe_with(Observer* observer);
 

@@ -1,4 +1,4 @@
-// How kernels are simulated, from the environment unless a test says otherwise.
+// How kernels are simulated, from the environment unless a test sets it.
 #pragma once
 
 #include "simulator/device.h"

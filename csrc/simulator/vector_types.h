@@ -5,8 +5,8 @@
 
 namespace equigeo::simulator {
 
-// Copy a vector as a card does, in one piece: refuses an address that is no multiple of its size.
-// Not inline, since a compiler may take for granted what is asked here.
+// Copy a vector as a card does, in one piece: raises for an address that is no multiple of its
+// size. Not inline, since a compiler may take for granted what is asked here.
 void copy_vector(void* to, const void* from, unsigned size);
 
 }  // namespace equigeo::simulator

@@ -24,7 +24,7 @@ void launch(const Shape& shape, void (*kernel)(Parameters...), Arguments... argu
   cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-// That `body` is refused with a message that has all of these parts.
+// That `body` raises with a message that has all of these parts.
 inline void refused(const std::function<void()>& body, std::initializer_list<const char*> parts) {
   try {
     body();

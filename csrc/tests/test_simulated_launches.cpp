@@ -1,4 +1,4 @@
-// Grids, shared memory, and what a card would refuse.
+// Grids, shared memory, and launches that fail on a GPU.
 #include <algorithm>
 #include <cmath>
 #include <thread>

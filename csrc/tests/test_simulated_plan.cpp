@@ -175,7 +175,7 @@ void* kept_for(int64_t table, CUstream_st stream, int64_t bytes = 64) {
 
 const bool apart = check::add("every stream and graph keeps plans of its own", [] {
   const int64_t before = equigeo_plans_made();
-  // Handles are the same: streams are told apart by their numbers.
+  // Handles are the same: streams are distinguished by their numbers.
   const std::vector<CUstream_st> queues{{0, 0}, {1, 0}, {2, 0}, {1, 1}, {1, 2}, {2, 2}};
   std::vector<void*> memory;
   for (const CUstream_st& queue : queues) {

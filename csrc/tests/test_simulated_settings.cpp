@@ -1,4 +1,4 @@
-// What the environment says of the simulation.
+// Settings of the simulation in the environment.
 #include <cstdlib>
 
 #include "simulated.h"

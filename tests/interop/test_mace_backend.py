@@ -3,7 +3,7 @@
 import importlib
 import itertools
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,52 +30,29 @@ class Descriptor:
     layout: str = "mul_ir"
 
 
-@dataclass(frozen=True)
-class LinearDescriptor(Descriptor):
-    irreps_in: str = "4x0e+2x0e+3x1o+2x2e"
-    irreps_out: str = "5x0e+2x1o+3x0e+2x2e"
-    has_bias: bool = True
-
-
-@dataclass(frozen=True)
-class FullyConnectedTPDescriptor(Descriptor):
-    irreps_in1: str = "4x0e+2x0e+3x1o"
-    irreps_in2: str = "2x0e+1x0e"
-    irreps_out: str = "5x0e+2x1o"
-
-
-@dataclass(frozen=True)
-class ChannelwiseTPConvDescriptor(Descriptor):
-    irreps_node: str = "0e+1o"
-    irreps_edge: str = "0e+1o+2e+3o"
-    irreps_out: str = "0e+1o+2e+3o"
-    num_radial: int = 8
-    num_features: int = 3
-
-
-@dataclass(frozen=True)
-class SymmetricContractionDescriptor(Descriptor):
-    irreps_in: str = "0e+1o+2e"
-    irreps_out: str = "0e+1o"
-    correlation: int = 3
-    num_elements: int = 2
-    num_features: int = 3
-    basis: str = "reduced"
-
-
-@dataclass(frozen=True)
-class SegmentReduceDescriptor(Descriptor):
-    reduction: str = "sum"
-    num_features: int = 6
+def described(name, **values):
+    fields = [(key, type(value), value) for key, value in values.items()]
+    return make_dataclass(f"{name}Descriptor", fields, bases=(Descriptor,), frozen=True)()
 
 
 DESCRIPTORS = {
-    "linear": LinearDescriptor(),
-    "channelwise_tp_conv": ChannelwiseTPConvDescriptor(),
-    "symmetric_contraction": SymmetricContractionDescriptor(),
-    "fully_connected_tp": FullyConnectedTPDescriptor(),
-    "segment_reduce": SegmentReduceDescriptor(),
-}
+    "linear": described(
+        "Linear", irreps_in="4x0e+2x0e+3x1o+2x2e", irreps_out="5x0e+2x1o+3x0e+2x2e", has_bias=True
+    ),
+    "channelwise_tp_conv": described(
+        "ChannelwiseTPConv", irreps_node="0e+1o", irreps_edge="0e+1o+2e+3o",
+        irreps_out="0e+1o+2e+3o", num_radial=8, num_features=3,
+    ),
+    "symmetric_contraction": described(
+        "SymmetricContraction", irreps_in="0e+1o+2e", irreps_out="0e+1o", correlation=3,
+        num_elements=2, num_features=3, basis="reduced",
+    ),
+    "fully_connected_tp": described(
+        "FullyConnectedTP", irreps_in1="4x0e+2x0e+3x1o", irreps_in2="2x0e+1x0e",
+        irreps_out="5x0e+2x1o",
+    ),
+    "segment_reduce": described("SegmentReduce", reduction="sum", num_features=6),
+}  # fmt: skip
 WEIGHTED = ["linear", "symmetric_contraction", "fully_connected_tp"]
 each_op = pytest.mark.parametrize("op", DESCRIPTORS)
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)

@@ -21,8 +21,8 @@ inline int64_t padded_size(int64_t mul, int64_t d) { return (mul + 15) / 16 * 16
 
 using Interval = std::pair<int64_t, int64_t>;  // offset and size
 
-// Whether intervals are all of a row; refuses those that overlap, whose gradients are written and
-// not added up.
+// Whether intervals are all of a row; raises for those that overlap, whose gradients are written
+// and not added up.
 inline bool covers(
     const char* name, std::vector<Interval>& intervals, int64_t size, const char* whose = "paths") {
   std::sort(intervals.begin(), intervals.end());

@@ -32,7 +32,7 @@ class OwnedTable {
   const PathTable<T>& table() const { return table_; }
 
   // Whether another table is the same, number by number: tensors are written to, and their memory
-  // is used again, so that an address says nothing.
+  // is used again, so that an address identifies nothing.
   bool equals(const PathTable<T>& other) const {
     const PathTable<T>& own = table_;
     return own.count == other.count && own.coefficients == other.coefficients &&
@@ -72,7 +72,7 @@ struct KeptPlan {
 template <template <class> class Planner, class T>
 class PlanCache {
  public:
-  // Refuses a table as the planner does. Valid until the next call.
+  // Raises for a table as the planner does. Valid until the next call.
   Planner<T>& find(const PathTable<T>& table) {
     const auto found = std::find_if(
         plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->owned.equals(table); });

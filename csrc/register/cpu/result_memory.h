@@ -9,7 +9,7 @@ namespace equigeo {
 // by page, than to compute, because the C library returns such memory to the system as soon as the
 // tensor is gone. So it is kept here, up to a limit, and on large pages.
 //
-// `stream` says whether the result should be written past the caches: it is larger than they are,
+// `stream`: whether the result should be written past the caches: it is larger than they are,
 // and they do not hold what the system has just cleared.
 Tensor new_result(const Tensor& like, Sizes sizes, bool* stream = nullptr);
 

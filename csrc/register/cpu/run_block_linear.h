@@ -14,7 +14,7 @@
 
 namespace equigeo {
 
-// Refuses blocks that leave their rows or have too many components.
+// Raises for blocks that leave their rows or have too many components.
 template <class T>
 void check_blocks(const LinearBlocks<T>& blocks) {
   constexpr int64_t kMostOfIrrep = 1 << 10;
@@ -63,7 +63,7 @@ class LinearPlanner {
   // Multiply-adds of one row.
   double work() const { return work_; }
 
-  // All parts of the matrices whose gradients are one task. Refuses weights of several blocks,
+  // All parts of the matrices whose gradients are one task. Raises for weights of several blocks,
   // whose gradients would be written and not added up; returns whether the blocks reach all
   // weights.
   bool weight_tasks(int64_t dim_weight, std::vector<WeightTask>& tasks) const {

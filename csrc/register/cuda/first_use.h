@@ -11,7 +11,7 @@ namespace equigeo {
 constexpr int kMostDevices = 256;
 extern std::atomic<bool> trusted_devices[kMostDevices];
 
-// Asks Python, and refuses to go on where the answer is no.
+// Asks Python, and raises where the answer is no.
 void ask_before_launch(int device);
 
 inline void check_first_use(const Tensor& like) {

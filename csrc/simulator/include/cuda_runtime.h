@@ -131,7 +131,7 @@ inline cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) {
   return cudaSuccess;
 }
 
-// Runs the kernel at once: on one stream nobody could tell the difference. Every thread has copies
+// Runs the kernel at once, which one stream does not distinguish. Every thread has copies
 // of the arguments, which it may change.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(
