@@ -50,12 +50,12 @@ GROUPS: dict[str, Callable[[], GroupSamples]] = {
 }
 # Channels, pixels along an axis of kernels and of images.
 SIZES = {2: (16, 7, 28), 3: (2, 5, 16)}
-SAMPLED = "Kernels are networks, evaluated in every call; escnn expands a fixed basis."
+SAMPLED = "In training, kernels are networks, evaluated in every call; escnn expands a fixed basis."
 EQUAL = "It calls the same function of PyTorch behind checks."
 WHYS = {
     "GroupPool": EQUAL,
     "SampleLayerNorm": EQUAL,
-    "SampleBatchNorm": "Layers leave channels innermost; these features do not, and are copied.",
+    "SampleBatchNorm": EQUAL,
     "PointFrame": "Frames are computed in float64, are proper, and fit flat clouds.",
 }
 IN_IMAGES = ("LiftConv", "GroupConv", "SeparableGroupConv", "ProjectConv")

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from equigeo._core.checks import TensorLike, as_tensor, check_like
 from equigeo._core.config import Config, check_config, override, within
 from equigeo._core.tensors import computes_in_float32, plain_tensors
-from equigeo.affine.kernels import AffineKernel, KernelSpec
+from equigeo.affine.kernels import AffineKernel, KeepsKernels, KernelSpec
 from equigeo.affine.point_conv import (
     PointGroupConv,
     PointLiftConv,
@@ -248,7 +248,7 @@ class _PositionFeatures(nn.Module):
         return self.layers(seen).permute(0, 3, 2, 1)
 
 
-class _SampleMixing(nn.Module):
+class _SampleMixing(KeepsKernels):
     """A residual convolution over the samples alone: (B, C, N) to (B, C, N)."""
 
     def __init__(self, channels: int, width: int) -> None:
@@ -258,8 +258,11 @@ class _SampleMixing(nn.Module):
         self.activation = _Activation(width)
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        kernel = self.kernel(s=relative_coordinates(samples, samples))
-        kernel = kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)  # a mean over samples
+        def evaluate() -> Tensor:
+            kernel = self.kernel(s=relative_coordinates(samples, samples))
+            return kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)  # a mean over samples
+
+        kernel = self._kept(evaluate, self.kernel, (samples,), None)
         return x + self.activation(torch.einsum("abdc,ncb->nda", kernel.to(x.dtype), x))
 
 

@@ -256,7 +256,14 @@ def downsample(
     # Weights (1, 3, 3, 1) / 8 per axis suppress the frequencies that the mean of two and the
     # maximum alias: Zhang, "Making Convolutional Networks Shift-Invariant Again", ICML 2019.
     down, right = (_binomial(size, x) for size in x.shape[-2:])
-    return down @ x @ right.T
+    # Layers leave channels innermost, then samples: rows in that order are a view.
+    order = [0, x.ndim - 2, x.ndim - 1, *range(x.ndim - 3, 0, -1)]
+    rows = x.permute(order)
+    y = torch.bmm(down.expand(len(x), -1, -1), rows.flatten(2))
+    y = y.view(len(x) * len(down), x.shape[-1], math.prod(x.shape[1:-2]))
+    y = torch.bmm(right.expand(len(y), -1, -1), y)
+    y = y.view(len(x), len(down), len(right), *rows.shape[3:])
+    return y.permute(0, *range(x.ndim - 1, 2, -1), 1, 2)
 
 
 def _binomial(size: int, like: Tensor) -> Tensor:

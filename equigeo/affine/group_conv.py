@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from equigeo._core.checks import checked_integer, kind_of, takes_integers
 from equigeo._core.deprecation import moved_arguments
-from equigeo.affine.kernels import AffineKernel, KernelSpec, PaddingMode
+from equigeo.affine.kernels import AffineKernel, KeepsKernels, KernelSpec, PaddingMode
 from equigeo.affine.samples import (
     Quadrature,
     check_group,
@@ -24,11 +24,10 @@ from equigeo.affine.samples import (
     write_field,
 )
 from equigeo.groups import GroupSamples, LinearGroup
-from equigeo.nn.state import SavedOptions
 from equigeo.reps import Representation, Trivial
 
 
-class ImageConvolution(SavedOptions):
+class ImageConvolution(KeepsKernels):
     """Base of convolutions of images: their options, and the convolution in space."""
 
     rep_in: Representation
@@ -51,12 +50,24 @@ class ImageConvolution(SavedOptions):
         return {"padding_mode": self.spec.padding_mode, "measure": self.measure}
 
     def _convolve(
-        self, x: Tensor, kernel: Tensor, groups: int = 1, channels_last: bool = True
+        self, x: Tensor, kernel: Tensor, channels_last: bool = True, **options: Any
     ) -> Tensor:
-        mode, options = self.spec.padding_mode, {"stride": self.stride, "groups": groups}
+        mode, options = self.spec.padding_mode, {"stride": self.stride, **options}
         return convolve(
             x, kernel, channels_last, padding=self.padding, padding_mode=mode, **options
         )
+
+    def _sampled(
+        self, name: str, evaluate: Callable[[], Tensor], x: Tensor, *samples: GroupSamples,
+        channels_last: bool = True,
+    ) -> Tensor:  # fmt: skip
+        """Return the kernel of a network of the layer as a convolution of ``x`` reads it."""
+
+        def formatted() -> Tensor:
+            return in_format(evaluate().to(x.dtype), channels_last)
+
+        options = (name, x.dtype, channels_last)
+        return self._kept(formatted, getattr(self, name), samples, options)
 
     def _on_grid(self, values: Tensor) -> Tensor:
         """Divide the last axis, cells of the kernel, into the axes of space."""
@@ -90,14 +101,11 @@ class GroupConvolution(ImageConvolution, ABC):
         check_group(outputs, self.group, weight)
         check_features(x, self.in_channels, self.group.n, len(inputs))
         check_window(inputs, outputs, self.spec.reach)
-        packed = pack(x)
+        packed = pack(x, self._in_channels_last(x))
         y = self.quadrature.in_chunks(
             lambda part: self.convolve(packed, inputs, part), outputs, dim=1
         )
-        y = unpack(y, len(outputs))
-        if self.bias is not None:
-            y = y + self.bias.to(y.dtype).view(-1, *[1] * (y.ndim - 2))
-        return y, outputs
+        return unpack(y, len(outputs)), outputs
 
     @abstractmethod
     def convolve(
@@ -106,7 +114,15 @@ class GroupConvolution(ImageConvolution, ABC):
         inputs: GroupSamples,
         outputs: GroupSamples,
     ) -> Tensor:  # (B, N_out out_channels, *S_out)
-        """Convolve features packed with samples slowest, without bias."""
+        """Convolve features packed with samples slowest."""
+
+    def _bias(self, outputs: GroupSamples, like: Tensor) -> Tensor | None:
+        """Return the bias of packed features, (N_out out_channels)."""
+        return None if self.bias is None else self.bias.to(like.dtype).repeat(len(outputs))
+
+    def _in_channels_last(self, x: Tensor) -> bool:
+        """Return whether features are convolved in channels-last format."""
+        return True
 
 
 @moved_arguments("spec", KernelSpec, "padding_mode")
@@ -122,6 +138,9 @@ class GroupConv(GroupConvolution):
     :class:`WindowWarning` if the inputs do not cover the window of the outputs plus the reach of
     the kernel. Reference: Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural
     Networks", ICLR 2024.
+
+    In evaluation mode without gradients, convolutions of this package keep the kernels of their
+    last samples on CPUs, until a parameter, an option or a sample changes.
 
     Parameters
     ----------
@@ -176,12 +195,19 @@ class GroupConv(GroupConvolution):
         return self._on_grid(values.permute(3, 0, 4, 1, 2))
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as features are packed.
-        kernel = self.evaluate_kernel(inputs, outputs).transpose(0, 1).transpose(2, 3)
+        def evaluate() -> Tensor:
+            # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as packed features.
+            kernel = self.evaluate_kernel(inputs, outputs).transpose(0, 1).transpose(2, 3)
+            return kernel.flatten(2, 3).flatten(0, 1)
+
+        last = self._in_channels_last(packed)
+        kernel = self._sampled("kernel", evaluate, packed, inputs, outputs, channels_last=last)
+        return self._convolve(packed, kernel, last, bias=self._bias(outputs, packed))
+
+    def _in_channels_last(self, x: Tensor) -> bool:
         # On CPUs, dense products of many channels are slower in channels-last format in space, and
         # in the plane without AVX-512, with which both take equally long. Others are faster in it.
-        is_cpu = packed.device.type == "cpu"
-        return self._convolve(packed, kernel.flatten(2, 3).flatten(0, 1), channels_last=not is_cpu)
+        return x.device.type != "cpu"
 
 
 @moved_arguments("spec", KernelSpec, "padding_mode")
@@ -251,18 +277,23 @@ class SeparableGroupConv(GroupConvolution):
         return self._on_grid(values.permute(0, 2, 3, 1))
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        n, count = self.group.n, len(outputs)
+        def mix() -> Tensor:
+            mixing = self.evaluate_group_kernel(inputs, outputs).permute(1, 0, 3, 2)
+            mixing = mixing.flatten(2).flatten(0, 1)
+            return mixing.view(*mixing.shape, *[1] * self.group.n)
+
+        def spread() -> Tensor:
+            return self.evaluate_spatial_kernel(outputs).flatten(0, 1)
+
         # Group part: mix samples and channels at each pixel, by a convolution of size 1.
-        mixing = self.evaluate_group_kernel(inputs, outputs).permute(1, 0, 3, 2)
-        mixing = mixing.flatten(2).flatten(0, 1)
-        mixed = convolve(packed, mixing.view(*mixing.shape, *[1] * n))
+        mixed = convolve(packed, self._sampled("group_kernel", mix, packed, inputs, outputs))
         # Spatial part: one convolution group per sample, or per sample and channel.
-        groups = count if self.spatial == "dense" else count * self.out_channels
-        return self._convolve(mixed, self.evaluate_spatial_kernel(outputs).flatten(0, 1), groups)
+        groups = len(outputs) * (1 if self.spatial == "dense" else self.out_channels)
+        kernel = self._sampled("spatial_kernel", spread, mixed, outputs)
+        return self._convolve(mixed, kernel, groups=groups, bias=self._bias(outputs, mixed))
 
 
 _CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
-_CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 
 
 def convolve(
@@ -272,25 +303,42 @@ def convolve(
     *,
     padding: int = 0,
     padding_mode: PaddingMode = "zeros",
-    **options: Any,  # stride and groups
+    **options: Any,  # bias, stride and groups
 ) -> Tensor:  # (B, C_out, *S_out)
     """Cross-correlate in any number of dimensions, in one memory format."""
     n = x.ndim - 2
     # The result has the format of the kernel; the next layer packs either as a view.
-    kernel = kernel.to(x.dtype)
-    if not channels_last:
-        x, kernel = x.contiguous(), kernel.contiguous()
-    elif n in _CHANNELS_LAST:
-        kernel = kernel.contiguous(memory_format=_CHANNELS_LAST[n])
+    kernel = in_format(kernel.to(x.dtype), channels_last)
+    x = x if channels_last else x.contiguous()
     if padding and padding_mode == "circular":
         x = F.pad(x, [padding] * (2 * n), mode="circular")
         padding = 0
     return _CONVOLUTIONS[n](x, kernel, padding=padding, **options)
 
 
-def pack(x: Tensor) -> Tensor:  # a view of results of unpack
-    """Merge samples and channels, samples slowest: ``(B, C, N, *S)`` to ``(B, N C, *S)``."""
-    return x.transpose(1, 2).flatten(1, 2)
+def in_format(
+    kernel: Tensor,  # (C_out, C, *k)
+    channels_last: bool,  # if there is such a format
+) -> Tensor:
+    """Return a kernel in the memory format of a convolution."""
+    n = kernel.ndim - 2
+    if not channels_last or n not in (2, 3):
+        return kernel.contiguous()
+    last = kernel.movedim(1, -1)
+    # Strides of one channel fit both formats, of which the result would have the other one.
+    one = kernel.shape[1] == 1 and kernel.stride(1) != 1
+    last = last.clone(memory_format=torch.contiguous_format) if one else last.contiguous()
+    return last.movedim(-1, 1)
+
+
+def pack(
+    x: Tensor,  # (B, C, N, *S)
+    channels_last: bool = True,  # in memory, if x has to be copied
+) -> Tensor:  # (B, N C, *S), a view of results of unpack
+    """Merge samples and channels, samples slowest."""
+    if not channels_last:
+        return x.transpose(1, 2).flatten(1, 2)
+    return x.permute(0, *range(3, x.ndim), 2, 1).flatten(-2).movedim(-1, 1)
 
 
 def unpack(
@@ -377,7 +425,11 @@ class LiftConv(ImageConvolution):
         """
         check_group(samples, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels * self.rep_in.dim, self.group.n, None)
-        kernel = self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
+
+        def evaluate() -> Tensor:
+            return self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
+
+        kernel = self._sampled("kernel", evaluate, x, samples)
         return unpack(self._convolve(x, kernel), len(samples)), samples
 
     def evaluate_kernel(self, samples: GroupSamples) -> Tensor:
@@ -443,8 +495,11 @@ class ProjectConv(ImageConvolution):
         """Project ``(B, in_channels, N, *S)`` to ``(B, out_channels * rep_out.dim, *S_out)``."""
         check_group(inputs, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels, self.group.n, len(inputs))
-        kernel = self.evaluate_kernel(inputs).transpose(1, 2).flatten(1, 2)
-        return self._convolve(pack(x), kernel)
+
+        def evaluate() -> Tensor:
+            return self.evaluate_kernel(inputs).transpose(1, 2).flatten(1, 2)
+
+        return self._convolve(pack(x), self._sampled("kernel", evaluate, x, inputs))
 
     def evaluate_kernel(self, inputs: GroupSamples) -> Tensor:
         """Return the kernel ``(out_channels * rep_out.dim, in_channels, N, *k)`` on the pixel grid.

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import ABC
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
-from typing import Any, Literal, cast
+from itertools import chain, pairwise
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._core.checks import convert_integers, takes_integers
-from equigeo._core.tensors import computed_in, computes_in_float32, plain_tensors
-from equigeo.groups import SO, LinearGroup, rotation_exp
+from equigeo._core.tensors import (
+    autocast_active,
+    computed_in,
+    computes_in_float32,
+    forward_mode_active,
+    is_eager,
+    lasting,
+    plain_tensors,
+)
+from equigeo.groups import SO, GroupSamples, LinearGroup, rotation_exp
 from equigeo.nn import Tables
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import buffer_of
@@ -106,6 +116,105 @@ class KernelSpec:
     def pixel_volume(self, n: int) -> float:
         """Return the volume of a cell of the grid, in units of ``u``."""
         return float(2 * self.extent / self.size) ** n
+
+
+class _Kept(NamedTuple):
+    """A sampled kernel with all that it depends on."""
+
+    attributes: Sequence[dict[str, Any]]  # of modules
+    tensors: Sequence[Tensor]  # copies
+    kernel: Tensor
+
+
+class KeepsKernels(SavedOptions, ABC):
+    """Base of layers that keep the kernels of fixed samples in evaluation mode, on CPUs."""
+
+    _kernels: Mapping[Any, _Kept] = MappingProxyType({})
+
+    def train(self, mode: bool = True) -> Any:
+        if mode:
+            self._kernels = {}
+        return super().train(mode)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        self._kernels = {}
+        return super()._apply(fn, recurse)
+
+    def __getstate__(self) -> dict[str, Any]:  # of copies and files
+        return {name: value for name, value in vars(self).items() if name != "_kernels"}
+
+    def _kept(
+        self,
+        evaluate: Callable[[], Tensor],
+        network: nn.Module,  # its parameters and buffers are all that evaluate reads
+        samples: Sequence[GroupSamples],
+        options: Any,  # which tell kernels of the layer apart
+    ) -> Tensor:
+        """Return a kernel of samples, the kept one if all that it depends on is unchanged."""
+        if self.training or torch.compiler.is_compiling() or autocast_active():
+            return evaluate()
+        if getattr(getattr(self, "quadrature", None), "chunk", None):  # saves memory instead
+            return evaluate()
+        given = chain.from_iterable(map(_tensors, dict.fromkeys(samples)))
+        tensors = [*network.parameters(), *network.buffers(), *given]
+        recorded = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+        parts, plain = [self, *network.modules()], [x.detach() for x in tensors]
+        if recorded or forward_mode_active() or not all(map(is_eager, plain)):
+            return evaluate()
+        if not all(map(_is_known, parts)) or any(map(_has_hooks, parts[1:])):
+            return evaluate()
+        kept, attributes = self._kernels.get(options), [*map(_attributes, parts)]
+        if kept is not None and _unchanged(kept, attributes, plain):
+            return kept.kernel
+        with lasting(plain[0]), torch.no_grad():
+            kept = _Kept(attributes, [x.clone() for x in plain], evaluate())
+        if is_eager(kept.kernel) and kept.kernel.nbytes <= _MOST_BYTES:
+            self._kernels = {**self._kernels, options: kept}
+        return kept.kernel
+
+
+_MOST_BYTES = 2**26  # of a kernel that is kept
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _tensors(samples: GroupSamples) -> tuple[Tensor, ...]:
+    return samples.h, samples.h_inv, samples.weight, samples.coordinates
+
+
+def _is_known(part: nn.Module) -> bool:
+    """Return whether a module computes equal values from equal parameters and attributes."""
+    return type(part).__module__.partition(".")[0] in ("equigeo", "torch")
+
+
+def _has_hooks(part: nn.Module) -> bool:
+    return bool(part._forward_hooks or part._forward_pre_hooks)
+
+
+def _attributes(part: nn.Module) -> dict[str, Any]:
+    return {name: value for name, value in vars(part).items() if not name.startswith("_")}
+
+
+def _unchanged(
+    kept: _Kept, attributes: Sequence[dict[str, Any]], tensors: Sequence[Tensor]
+) -> bool:
+    """Compare attributes by identity, and tensors by value."""
+    # Averages of weights are written to `.data`, which counts no version.
+    return (
+        len(kept.attributes) == len(attributes)
+        and len(kept.tensors) == len(tensors)
+        and all(
+            a.keys() == b.keys() and all(a[name] is b[name] for name in a)
+            for a, b in zip(kept.attributes, attributes, strict=True)
+        )
+        and all(map(_same_bits, kept.tensors, tensors))
+    )
+
+
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    bits = _BITS[a.element_size()]  # which tell -0 from 0, and are equal for equal NaN
+    return torch.equal(a.view(bits), b.view(bits))
 
 
 @takes_integers

@@ -148,9 +148,11 @@ class MomentFrame(nn.Module):
             fine = math.ceil(step / min(self.smoothing / 4, pixel))
             reach = math.ceil(4 * self.smoothing * fine / step)  # 6e-5 of the mass lie beyond
             axis = _centered(self.size * fine + 2 * reach, image) * (step / fine)
-        points = torch.cartesian_prod(axis, axis)
-        positions = points @ elements[:, :2, :2].mT + elements[:, None, :2, 2]
-        seen = interpolate(refine(image), 2 * positions).unflatten(2, (len(axis), len(axis)))
+        # Positions are sums of two terms, of which each depends on one coordinate.
+        rows, columns = (
+            axis[:, None] * column[:, None] for column in elements[:, :2, :2].unbind(2)
+        )
+        seen = interpolate(refine(image), 2 * rows, 2 * (columns + elements[:, None, :2, 2]))
         if self.smoothing == 0:
             return seen
         weight = torch.exp(-0.5 * ((output[:, None] - axis) / self.smoothing).square())
@@ -243,15 +245,19 @@ def _keys(distance: Tensor) -> Tensor:
 
 def interpolate(
     image: Tensor,  # (B, C, H, W)
-    positions: Tensor,  # (B, points, 2), (row, column) in pixels from the middle
-) -> Tensor:  # (B, C, points)
-    """Interpolate images bilinearly at positions; zero outside."""
+    rows: Tensor,  # (B, P, 2) and
+    columns: Tensor,  # (B, Q, 2), (row, column) in pixels from the middle
+) -> Tensor:  # (B, C, P, Q)
+    """Interpolate images bilinearly at sums of two positions; zero outside."""
     if not torch.compiler.is_compiling() and (transforms_active() or forward_mode_active()):
-        return _interpolate_by_corners(image, positions)
-    half = positions.new_tensor(image.shape[2:]) / 2
+        positions = (rows[:, :, None] + columns[:, None]).flatten(1, 2)
+        seen = _interpolate_by_corners(image, positions)
+        return seen.unflatten(2, (rows.shape[1], columns.shape[1]))
+    half = rows.new_tensor(image.shape[2:]) / 2
     # grid_sample wants (column, row), edges of the image at -1 and 1.
-    grid = (positions / half).flip(-1)[:, None]
-    return F.grid_sample(image, grid, mode="bilinear", align_corners=False)[:, :, 0]
+    rows, columns = (rows / half).flip(-1), (columns / half).flip(-1)
+    grid = rows[:, :, None] + columns[:, None]
+    return F.grid_sample(image, grid, mode="bilinear", align_corners=False)
 
 
 def _interpolate_by_corners(image: Tensor, positions: Tensor) -> Tensor:

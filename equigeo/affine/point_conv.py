@@ -19,7 +19,7 @@ from equigeo._core.checks import (
     takes_integers,
 )
 from equigeo._core.tensors import HALF, computed_in
-from equigeo.affine.kernels import AffineKernel, KernelSpec
+from equigeo.affine.kernels import AffineKernel, KeepsKernels, KernelSpec
 from equigeo.affine.samples import (
     Quadrature,
     check_group,
@@ -28,14 +28,13 @@ from equigeo.affine.samples import (
     relative_coordinates,
 )
 from equigeo.groups import GroupSamples, LinearGroup
-from equigeo.nn.state import SavedOptions
 from equigeo.points import farthest_point_sampling, gather_rows, radius_neighbors
 from equigeo.points.clouds import given_clouds, given_mask, hint
 from equigeo.reps import Representation, Trivial
 
 
 @takes_integers
-class PointConvolution(SavedOptions, ABC):
+class PointConvolution(KeepsKernels, ABC):
     """Base of convolutions with low-rank kernels, sums of coefficients a_m times matrices W_m."""
 
     def __init__(
@@ -211,11 +210,16 @@ class PointGroupConv(PointConvolution):
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
         u, share = near.u, near.weight[..., None]
+        if (group_kernel := self.group_kernel) is not None:
+
+            def mix() -> Tensor:
+                values: Tensor = group_kernel(s=relative_coordinates(outputs, inputs).to(u))
+                return values * self.quadrature.weights(inputs).to(u)[:, None]
+
+            mixing = self._kept(mix, group_kernel, (inputs, outputs), u.dtype)
+            return (self.kernel(u) * share)[..., None, :] * mixing[:, None, None]
         s = relative_coordinates(outputs, inputs).to(u)
         weight = self.quadrature.weights(inputs).to(u)[:, None]
-        if self.group_kernel is not None:
-            mixing = self.group_kernel(s=s) * weight
-            return (self.kernel(u) * share)[..., None, :] * mixing[:, None, None]
         u = u[..., None, :].expand(-1, -1, -1, -1, len(inputs), -1)
         s = s[:, None, None].expand(*u.shape[:-1], -1)
         return self.kernel(u, s) * (share[..., None] * weight)

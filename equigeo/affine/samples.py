@@ -189,6 +189,8 @@ class SampleBatchNorm(nn.BatchNorm1d):
     def forward(self, x: Tensor) -> Tensor:
         """Normalize features ``(B, C, N, *S)``, keeping the memory layout of this package."""
         # Statistics for each sample would distinguish samples, and break equivariance.
+        if x.stride(1) != 1:
+            return super().forward(x.flatten(2)).view(x.shape)
         # Most layers leave channels innermost, then samples: rows in that order are a view.
         order = [0, *range(3, x.ndim), 2, 1]
         rows = x.permute(order)
