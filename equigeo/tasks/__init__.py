@@ -8,6 +8,7 @@ from typing import Any, Final
 from equigeo._core.deprecation import private_names, renamed
 from equigeo.tasks.affnist import AffNISTClassification
 from equigeo.tasks.mesh_classification import MeshClassification
+from equigeo.tasks.mesh_dynamics import MeshDynamics
 from equigeo.tasks.mesh_regression import MeshRegression
 from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
@@ -19,6 +20,7 @@ TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
     MeshClassification(),
     MeshSegmentation(),
     MeshRegression(),
+    MeshDynamics(),
     AffNISTClassification(),
     PointCloudClassification(),
     TravellingSalesman(),
@@ -32,6 +34,7 @@ __all__ = [
     "FilePrediction",
     "InteratomicPotential",
     "MeshClassification",
+    "MeshDynamics",
     "MeshRegression",
     "MeshSegmentation",
     "PointCloudClassification",

@@ -20,6 +20,8 @@ from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table
 from equigeo.tasks.common.measures import CopyResult
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
+from equigeo.tasks.mesh_dynamics import DynamicsConfig
+from equigeo.tasks.mesh_dynamics.task import DynamicsResult, NextState
 from equigeo.tasks.mesh_regression import MeshRegressionConfig
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.tasks.pointcloud import POINT_PRESETS, PointConfig
@@ -38,6 +40,7 @@ OWN_OPTIONS = {
     "mesh-classification": {"data": "x", "split": "16", "split_index": 2, "holdout": 4},
     "mesh-segmentation": {"data": "x", "holdout": 2, "sizes": ("area",)},
     "mesh-regression": {"data": "x", "targets": ("mass",), "at": "faces", "loss": "mae"},
+    "mesh-dynamics": {"equation": "wave", "trajectories": 3, "faces": 128},
     "affnist": {"data": "x", "holdout": True, "digits": 500, "test_images": 20},
     "pointcloud": {"data": "x", "points": 7, "split": "0.5,0.5"},
     "tsp": {"cities": 50, "instances": 9},
@@ -123,7 +126,9 @@ def received(plan: Any) -> list[torch.Tensor]:
         plan.train.batch([0, 1] * 4, generator=noise).inputs
         for noise in (torch.Generator().manual_seed(3), None)
     ]
-    return [x if isinstance(x, torch.Tensor) else x.x_primal for x in batches]
+    names = ("x_primal", "state")
+    found = [[getattr(x, name) for name in names if hasattr(x, name)] or [x] for x in batches]
+    return [x for (x,) in found]
 
 
 @EVERY_TASK
@@ -140,6 +145,9 @@ def test_every_augmentation_of_every_preset_reaches_the_network(task):
             changed = replace(config, recipe=recipe)
             if task.name == "pointcloud":
                 plan = task.plan(replace(changed, points=16), (clouds, clouds))
+            elif task.name == "mesh-dynamics":
+                changed = replace(changed, trajectories=2, steps=1, faces=32)
+                plan = task.plan(changed, task.load(changed))
             else:
                 assert task.name in ("mesh-classification", "mesh-segmentation")
                 plan = task.plan(changed, meshes if task.name == "mesh-classification" else parts)
@@ -184,6 +192,10 @@ OUT_OF_RANGE = [
     (TourConfig, {"recipe": Recipe(**RECIPE, jitter=0.1)}, "jitter must be 0 for tours"),
     (TourConfig, {"recipe": Recipe(**RECIPE, label_smoothing=0.1)}, "label_smoothing must be 0"),
     (TourConfig, {"recipe": Recipe(**RECIPE, logit_adjustment=1)}, "logit_adjustment must be 0"),
+    (DynamicsConfig, {"data": "x"}, "data must be simulated"),
+    (DynamicsConfig, {"faces": 64}, "faces must be 32, 128, 512 or 2048"),
+    (DynamicsConfig, {"equation": "fire"}, "equation must be one of heat, wave, sheet"),
+    (DynamicsConfig, {"steps": 0}, "steps must be at least 1"),
     (PotentialRunConfig, {"cutoff": 0.0}, "cutoff must be"),
     (PotentialRunConfig, {"validation": 0}, "validation must be at least 1"),
     (PotentialRunConfig, {"forces_weight": -1.0}, "forces_weight must be"),
@@ -226,7 +238,8 @@ def refusal(make, *arguments, **fields):
 
 def test_value_out_of_range_names_its_field():
     for cls, changes, message in OUT_OF_RANGE:
-        sound = RECIPE if cls is Recipe else {} if cls is TourConfig else {"data": "x"}
+        generated = cls in (TourConfig, DynamicsConfig)
+        sound = RECIPE if cls is Recipe else {} if generated else {"data": "x"}
         assert re.search(message, refusal(cls, **sound | changes))
 
 
@@ -310,8 +323,8 @@ def dataclasses():
 
 # A few numbers, names or other objects of this list each.
 SMALL = {
-    CompiledObjective, EnergyForcesStress, PotentialPreset, Argument, PointPreset, RandomInstances,
-    RunFolder, TourCopyResult, UprightCrossEntropy,
+    CompiledObjective, DynamicsResult, EnergyForcesStress, NextState, PotentialPreset, Argument,
+    PointPreset, RandomInstances, RunFolder, TourCopyResult, UprightCrossEntropy,
 }  # fmt: skip
 CLASSES = [cls for cls in dataclasses() if cls not in SMALL and not isabstract(cls)]
 LONG: tuple[Any, ...] = (

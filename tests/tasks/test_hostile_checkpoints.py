@@ -19,7 +19,7 @@ from tests.tasks.tiny_checkpoints import tiny_checkpoints
 from tests.tier import FULL
 
 KINDS = ("mesh", "affnist", "affnist cnn", "pointcloud affine", "pointcloud mds",
-         "pointcloud plain", "tsp", "potential")  # fmt: skip
+         "pointcloud plain", "tsp", "potential", "dynamics")  # fmt: skip
 FIELDS = ("task", "config", "state", "training", "novelty")
 SECONDS = 5.0  # of the processor; a call takes about 0.01
 LONGEST = 400  # characters of a message, without the path
@@ -265,6 +265,7 @@ LARGE = {
     "pointcloud mds": [{"settings": {"widths": [65_536] * 8}}, {"num_classes": 10**6,
                        "settings": {"widths": [8], "hidden": [65_536]}}],
     "pointcloud plain": [{"network": "transformer", "settings": {"channels": 65_536}}],
+    "dynamics": [{"scalars": 65_536}, {"blocks": 256, "vectors": 4096}],
     "tsp": [{"channels": 65_536, "heads": 2}, {"layers": 256, "hidden": 65_536}],
     "potential": [{"channels": 4096}, {"radial_hidden": [4096, 4096]}],
 }  # fmt: skip

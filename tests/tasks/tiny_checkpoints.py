@@ -30,6 +30,7 @@ from equigeo.potentials import (
 from equigeo.tasks.affnist import ImageConfig
 from equigeo.tasks.affnist.task import PlainCNN, PlainCNNConfig
 from equigeo.tasks.mesh_classification import MeshConfig
+from equigeo.tasks.mesh_dynamics import DynamicsConfig, DynamicsModel, DynamicsModelConfig
 from equigeo.tasks.pointcloud import PointConfig
 from equigeo.tasks.pointcloud.task import PlainPointNet
 from equigeo.tasks.potential import PotentialRunConfig
@@ -65,6 +66,7 @@ def _parts() -> dict[str, tuple[str, Any, tuple[str, ...], RunConfig]]:
     potential = MessagePassingPotential(
         PotentialConfig((1, 8), channels=2, lmax_edge=1, radial_basis=4, radial_hidden=(4,))
     )
+    dynamics = DynamicsModel(DynamicsModelConfig(scalars=4, vectors=2, heads=2, blocks=1))
     return {
         "mesh": (
             "mesh-classification", PrimalDualClassifier(mesh), _CLASSES, MeshConfig("builtin")
@@ -85,6 +87,7 @@ def _parts() -> dict[str, tuple[str, Any, tuple[str, ...], RunConfig]]:
             "tsp", AttentionModel(AttentionModelConfig("mds", 8, 2, 1, 8)), (), TourConfig()
         ),
         "potential": ("potential", potential, (), PotentialRunConfig("frames")),
+        "dynamics": ("mesh-dynamics", dynamics, (), DynamicsConfig()),
     }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_every_entry_says_what_a_user_asks():
         assert not entry.is_present
         assert entry.name in how_to_get(entry) or entry.manual in how_to_get(entry)
     of_entries = {task for entry in catalogue.DATA_SETS for task in entry.tasks}
-    assert of_entries == tasks - {"mesh-regression"}  # of own meshes
+    assert of_entries == tasks - {"mesh-regression", "mesh-dynamics"}  # own, simulated
 
 
 def test_the_folder_is_that_of_the_variable_or_of_the_cache(root, tmp_path, monkeypatch):
