@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from bench.peers import KINDS
+from bench.peers import KINDS, fastest
 from bench.row import best_peers, slower
 from bench.rows import all_rows
 
@@ -424,7 +424,7 @@ def merged(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def layer_cells(run: dict[str, Any]) -> list[str]:
     """Return time, ratios to peers, share of the bound, and memory beside the fastest peer."""
     kinds, bound = run["kinds"], run["share of the bound"]
-    times = [1e6 * run["median seconds"][f"ours {kind}"] / run["count"] for kind in kinds]
+    times = [1e6 * fastest(run["median seconds"], "ours", kind) / run["count"] for kind in kinds]
     written = (f"{x:,.0f}" if x >= 1000 else f"{x:.3g}" for x in times)
     time = f"{' / '.join(written)} us per {run['unit']}"
     ratios: dict[str, list[str]] = {}
@@ -433,8 +433,8 @@ def layer_cells(run: dict[str, Any]) -> list[str]:
             ratios.setdefault(peer, []).append(f"{ratio:.2f}x")
     peers = [f"{' / '.join(each)} {peer}" for peer, each in ratios.items()]
     shares = [f"{100 * bound[kind]:.0f} %" for kind in kinds if kind in bound]
-    fastest, _ = best_peers(run).get(kinds[-1], ("", 0.0))
-    memory = [run["megabytes"].get(name) for name in ("ours", fastest)]
+    best, _ = best_peers(run).get(kinds[-1], ("", 0.0))
+    memory = [run["megabytes"].get(name) for name in ("ours", best)]
     cells = ["; ".join(peers), " / ".join(shares)]
     cells.append(" / ".join(f"{x:,.0f}" for x in memory if x is not None))
     return [time, *(cell or "–" for cell in cells)]

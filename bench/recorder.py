@@ -169,32 +169,10 @@ def header(**packages: str) -> dict[str, Any]:
 
 def headers(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Circumstances of every record in a file; a run without its own has those of the file."""
-    own = circumstances_of(content)
-    parts = [part for part in content.get("runs", []) if isinstance(part, dict)]
-    parts += [part for part in content.values() if isinstance(part, dict)]
-    found = [each for part in parts if (each := circumstances_of(part)) is not None]
-    if own is not None:
-        yield own
-    yield from found
-
-
-def circumstances_of(part: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Circumstances of a record; before ``circumstances`` had a key they stood beside results."""
-    if "circumstances" in part:
-        found: dict[str, Any] = part["circumstances"]
-        return found
-    if "command" not in part or "commit" not in part:
-        return None
-    named, _, changed = str(part["commit"]).partition(" ")
-    return {
-        "commit": named,
-        "tree": changed or "clean",
-        "versions": {name: part.get(name) for name in ("equigeo", "torch", "python")},
-        **{
-            name: part.get(name)
-            for name in ("processor", "instruction set", "threads", "load average", "allocator")
-        },
-    }
+    parts = [content, *content.get("runs", []), *content.values()]
+    for part in parts:
+        if isinstance(part, dict) and isinstance(part.get("circumstances"), dict):
+            yield part["circumstances"]
 
 
 def refuse_other(

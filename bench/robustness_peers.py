@@ -1,7 +1,7 @@
 """Cut the meshes of the robustness corpus at crowded edges, here and by libigl and pymeshlab.
 
 All get the same triangles: vertices merged, degenerate and duplicate faces dropped, wound alike
-where possible, and nothing cut. Of what each gives, the faces, their area and the pairs of faces
+where possible, and nothing cut. Of each result, the faces, their area and the pairs of faces
 that continue each other are counted; a pair is good if its faces run against each other along the
 edge. Peers are judged by vertex indices, which is all that they give.
 

@@ -197,12 +197,12 @@ def elapsed(call: Call) -> float:
 def shares(
     problem: Problem, seconds: Mapping[str, float], kinds: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Ratios to peers in their fastest modes, and shares of the bound, by pass."""
+    """Ratios of fastest modes to those of peers, and shares of the bound, by pass."""
     ratios: dict[str, dict[str, float]] = {}
     bounds: dict[str, float] = {}
     peers = [name for name in problem.libraries() if name not in (OURS, BOUND)]
     for kind in kinds:
-        mine = seconds[f"{OURS} {kind}"]
+        mine = fastest(seconds, OURS, kind)
         ratios[kind] = {peer: fastest(seconds, peer, kind) / mine for peer in peers}
         if isinstance(problem.bound, int):
             moved = problem.bound * (1 if kind == "forward" else 2)
@@ -255,7 +255,7 @@ def shown(found: Mapping[str, Any]) -> str:
     """A run in one line: microseconds per unit, ratios, shares of the bound."""
     parts = []
     for kind in found["kinds"]:
-        time = 1e6 * found["median seconds"][f"{OURS} {kind}"] / found["count"]
+        time = 1e6 * fastest(found["median seconds"], OURS, kind) / found["count"]
         ratios = (f"{value:.2f}x {peer}" for peer, value in found["ratio"][kind].items())
         share = found["share of the bound"].get(kind)
         bound = [] if share is None else [f"{share:.0%} of the bound"]

@@ -38,7 +38,7 @@ def _ref(value: Any, expected: str, place: str) -> Iterator[str]:
 def _any_of(value: Any, expected: list[dict[str, Any]], place: str) -> Iterator[str]:
     found = [list(problems(value, schema, place)) for schema in expected]
     if all(found):
-        yield from min(found, key=len)  # of what it resembles most
+        yield from min(found, key=len)  # of the form that it resembles most
 
 
 def _type(value: Any, expected: str | list[str], place: str) -> Iterator[str]:

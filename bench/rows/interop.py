@@ -274,8 +274,13 @@ def rows() -> list[Row]:
         for nodes in (8, 128)
     ]
     names = (re.split("[ ,]", problem)[0] for problem, _, _ in found)
-    environments = [ENVIRONMENTS.get(name, name) for name in names]
-    return [
-        Row("interop.accelerate", *row, libraries=(name,) if name != "e3nn" else ())
-        for row, name in zip(found, environments, strict=True)
+    rows = [
+        Row("interop.accelerate", *row, libraries=(ENVIRONMENTS.get(name, name),))
+        for row, name in zip(found, names, strict=True)
     ]
+    radial = "In forward passes, both sides spend most time in the radial network."
+    whys: dict[tuple[str, ...], dict[str, Any]] = {
+        ("e3tools",): {"why": radial},
+        ("e3nn",): {"libraries": ()},
+    }
+    return [replace(row, **whys.get(row.libraries, {})) for row in rows]

@@ -84,7 +84,7 @@ def neighbors(cells: int) -> Problem:
         return library(call, [])
 
     def vesin() -> Library:
-        search = import_module("vesin").NeighborList(5.0, full_list=True, n_threads=1)
+        search = import_module("vesin").NeighborList(cutoff=5.0, full_list=True, n_threads=1)
         given = {"points": x, "box": box, "periodic": everywhere, "quantities": "ijSD"}
         return checked(lambda: search.compute(**given))
 

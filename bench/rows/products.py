@@ -189,27 +189,24 @@ def in_layers() -> dict[str, tuple[str, Callable[[], Problem]]]:
     """Problems of 1,024 rows by layer."""
     width, features = "64x0e+64x1o+64x2e", "8x0e+8x1o+8x2e"
     full, elementwise = (products.UNWEIGHTED[name] for name in ("all pairs", "elementwise"))
-    instructions = [(0, 0, 0, "uvw", True), (1, 1, 0, "uvw", True), (1, 0, 1, "uvu", True)]
+    paths = [(0, 0, 0, "uvw", True), (1, 1, 0, "uvw", True), (1, 0, 1, "uvu", True)]
+    fours = 4, 4, 4
     mixed = "32x0e+32x1o", "8x0e+8x1o", "32x0e+32x1o"
     return {
         "FullTensorProduct": (f"{features} by 4x0e+4x1o", lambda: beside_e3nn(full("mul_ir"))),
         "ElementwiseTensorProduct": (width, lambda: beside_e3nn(elementwise("mul_ir"))),
         "TensorSquare": (features, lambda: beside_e3nn(tp.TensorSquare(features), 72)),
-        "TensorProduct": (
-            "uvw and uvu", lambda: beside_e3nn(tp.TensorProduct(*mixed, instructions))
-        ),
+        "TensorProduct": ("uvw and uvu", lambda: beside_e3nn(tp.TensorProduct(*mixed, paths))),
         "GauntTensorProduct": (
             "L = 4", lambda: as_it_is(
                 {n: v for n, v in products.grid_product(4).items() if n != "ours fourier"}, "ours"
             ),
         ),
         "CurlTensorProduct": (
-            "L = 4", lambda: beside_paths(lambda method: tp.CurlTensorProduct(4, 4, 4, method))
+            "L = 4", lambda: beside_paths(lambda method: tp.CurlTensorProduct(*fours, method))
         ),
-        "MatrixTensorProduct": ("L = 4", lambda: alone(tp.MatrixTensorProduct(4, 4, 4))),
-        "VectorSignalTensorProduct": (
-            "L = 4", lambda: alone(tp.VectorSignalTensorProduct(4, 4, 4))
-        ),
+        "MatrixTensorProduct": ("L = 4", lambda: alone(tp.MatrixTensorProduct(*fours))),
+        "VectorSignalTensorProduct": ("L = 4", lambda: alone(tp.VectorSignalTensorProduct(*fours))),
         "SignalTensorProduct": (
             "gaunt, 16 channels", lambda: alone(tp.SignalTensorProduct(*[SIGNALS] * 3, "gaunt"))
         ),
