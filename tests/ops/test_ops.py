@@ -224,11 +224,13 @@ def test_bits_do_not_depend_on_the_number_of_threads(op):
 STARTED = """
 import os, numpy, torch
 from equigeo.ops import symmetric_eigen
+from equigeo.tensor_products import FullTensorProduct
 torch.set_num_threads(2)
-for rows in (64, 4096, 32768):
-    matrices = torch.from_numpy(numpy.zeros((rows, 3, 3)))
+product = FullTensorProduct("16x0e+16x1o", "16x0e+16x1o")
+for op, *shape in (product, 64, 64), (symmetric_eigen, 4096, 3, 3), (symmetric_eigen, 32768, 3, 3):
+    given = torch.from_numpy(numpy.zeros(shape))
     before = set(os.listdir("/proc/self/task"))
-    symmetric_eigen(matrices)
+    op(*[given] * (1 + (op is product)))
     print(len(set(os.listdir("/proc/self/task")) - before))
 """
 

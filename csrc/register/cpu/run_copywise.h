@@ -114,7 +114,7 @@ class CopyPlanner {
   const CopyPlan<T>& plan() const { return plan_; }
 
   // Multiply-adds of one row.
-  double work() const { return 4 * work_; }
+  double work() const { return work_; }
 
  private:
   using Number = typename SparseMatrices<T>::Number;
