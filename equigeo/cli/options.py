@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -186,12 +190,13 @@ def add_machine(parser: Any, device: str) -> None:
         default=device,
         help=f"what computes; auto: a GPU where there is one (default: {device})",
     )
-    Argument("--threads", "of each process (default: one per core)", threads, metavar="N").add_to(
-        parser
-    )
+    Argument(
+        "--threads", "of each process (default: OMP_NUM_THREADS, or one per free core)", threads,
+        metavar="N",
+    ).add_to(parser)  # fmt: skip
 
 
-def use_machine(options: argparse.Namespace) -> torch.device:
+def use_machine(options: argparse.Namespace, processes: int = 1) -> torch.device:
     """Set the number of threads and return the device."""
     has_card = torch.cuda.is_available()
     if options.device == "cuda" and not has_card:
@@ -199,10 +204,58 @@ def use_machine(options: argparse.Namespace) -> torch.device:
             "--device cuda: PyTorch finds no GPU here; leave the option out, or install a PyTorch "
             "with CUDA and its driver"
         )
-    if options.threads:
-        os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for processes that are started
-        torch.set_num_threads(options.threads)
+    number = options.threads
+    if number is None and os.environ.keys().isdisjoint(("OMP_NUM_THREADS", "MKL_NUM_THREADS")):
+        most = torch.get_num_threads()
+        free, reason = free_threads(most)
+        torch.set_num_threads(free)
+        if free < most:
+            number = max(1, free // processes)
+            if not options.quiet:
+                about = f"note: {free} of {most} threads, because {reason}"
+                print(f"{about}; --threads sets another number", file=sys.stderr)
+    if number is not None:
+        os.environ["OMP_NUM_THREADS"] = str(number)  # for processes that are started
+        torch.set_num_threads(number)
     return torch.device("cuda" if has_card and options.device != "cpu" else "cpu")
+
+
+_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")  # of a container
+_LOSS: Final = 1.3  # of time by more threads: 0.8 to 1.1 on free cores, 1.6 and more on busy ones
+
+
+def free_threads(most: int) -> tuple[int, str]:
+    """Return the number of threads, halved while small ops lose by them, and why if reduced."""
+    number, reason = most, ""
+    try:
+        quota, period = map(int, _QUOTA.read_text().split())
+        if math.ceil(quota / period) < most:
+            number, reason = math.ceil(quota / period), "the container has a CPU quota"
+    except (OSError, ValueError):
+        pass  # no Linux, or no quota
+    alone = _seconds(1) if number > 1 else 0.0
+    while number > 1 and _seconds(number) > _LOSS * alone:
+        number, reason = number // 2, "other programs use the cores"
+    return number, reason
+
+
+def _seconds(number: int) -> float:
+    """Return the seconds of small ops on some threads, in the manner of a training step."""
+    torch.set_num_threads(number)
+    rows, weight = torch.ones(256, 64), torch.ones(64, 64)
+    large, small = torch.ones(1 << 17), torch.ones(64)
+
+    def work() -> None:
+        large.add_((rows @ weight)[0, 0])
+        for _ in range(8):  # on one thread
+            small.add_(1)
+
+    work()
+    begun, count = time.perf_counter(), 0
+    while (taken := time.perf_counter() - begun) < 0.1:  # busy cores stall some threads after 50 ms
+        work()
+        count += 1
+    return taken / max(1, count)
 
 
 def require_packages(needs: Mapping[str, str]) -> None:

@@ -127,7 +127,7 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     if logger and not options.dry_run:
         callbacks += log_history(logger, options.output)
     config = task.configure(options.output, vars(options), file=options.config, **mode)
-    use_machine(options)
+    use_machine(options, config.devices)
     data = task.load(config)
     about = f"{task.describe(config, data)}, {config.recipe.length}"
     if options.dry_run:

@@ -1,4 +1,6 @@
 import argparse
+import math
+import os
 import re
 import subprocess
 import sys
@@ -134,6 +136,73 @@ def test_the_number_of_threads_is_taken(device, checkpoint, data):
     words = [str(checkpoint), str(data / "ball" / "test" / "T5.obj")]
     assert main(["predict", *words, "--device", device, "--threads", "3"]) == 0
     assert torch.get_num_threads() == 3
+
+
+NO_QUOTA = "max 100000\n"
+
+
+@pytest.fixture
+def chosen(monkeypatch, tmp_path):
+    """Function that chooses among 8 threads, by times of small ops and a quota."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def choose(seconds, quota=NO_QUOTA, processes=1, quiet=False):
+        monkeypatch.setattr(module, "_seconds", seconds.__getitem__)
+        monkeypatch.setattr(module, "_QUOTA", tmp_path / "cpu.max")
+        if quota is not None:
+            module._QUOTA.write_text(quota)
+        torch.set_num_threads(8)
+        options = argparse.Namespace(device="cpu", threads=None, quiet=quiet)
+        use_machine(options, processes)
+        return torch.get_num_threads()
+
+    return choose
+
+
+# The times leave out numbers of threads that must not be tried.
+@pytest.mark.parametrize(
+    ("seconds", "quota", "expected", "reason"),
+    [
+        ({1: 1.0, 8: 0.2}, NO_QUOTA, 8, ""),
+        ({1: 1.0, 8: 1.2}, None, 8, ""),
+        ({1: 1.0, 8: 1.4, 4: 1.2}, "no numbers", 4, "other programs use the cores"),
+        ({1: 1.0, 8: 90.0, 4: 9.0, 2: 2.0}, NO_QUOTA, 1, "other programs use the cores"),
+        ({1: 1.0, 3: 0.4}, "250000 100000\n", 3, "the container has a CPU quota"),
+        ({}, "50000 100000\n", 1, "the container has a CPU quota"),
+        ({1: 1.0, 8: 0.2}, "800000 100000\n", 8, ""),
+    ],
+)
+def test_threads_are_those_that_are_worth_it(chosen, capsys, seconds, quota, expected, reason):
+    number = chosen(seconds, quota)
+    note = f"note: {expected} of 8 threads, because {reason}; --threads sets another number\n"
+    assert capsys.readouterr() == ("", note if reason else "")
+    assert number == expected
+    # Processes that are started divide the cores themselves unless there are fewer.
+    assert os.environ.get("OMP_NUM_THREADS") == (str(expected) if reason else None)
+
+
+def test_processes_share_the_threads_that_are_worth_it(chosen, capsys):
+    busy = {1: 1.0, 8: 9.0, 4: 0.5}
+    assert chosen(busy, processes=2, quiet=True) == 2
+    assert os.environ["OMP_NUM_THREADS"] == "2"
+    assert capsys.readouterr().err == ""
+
+
+def test_small_ops_are_timed_on_some_threads():
+    assert 0 < module._seconds(1) < math.inf
+    assert torch.get_num_threads() == 1
+
+
+def test_a_number_of_threads_that_is_set_is_kept(monkeypatch):
+    monkeypatch.setattr(module, "free_threads", lambda most: pytest.fail("times are taken"))
+    torch.set_num_threads(3)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+        monkeypatch.setenv(name, "3")
+        use_machine(argparse.Namespace(device="cpu", threads=None, quiet=False))
+        assert torch.get_num_threads() == 3
 
 
 def test_the_device_is_a_card_where_there_is_one(monkeypatch):
