@@ -274,7 +274,7 @@ def test_damaged_configuration_is_refused():
 
 
 @pytest.mark.parametrize("kind", [MeshConfig, SegmentationConfig, MeshRegressionConfig])
-def test_configurations_of_meshes_without_loading_options_are_those_of_earlier_versions(kind):
+def test_configurations_without_options_of_loading_are_those_of_earlier_versions(kind):
     values = kind("data", merge=1e-3, min_component=0.1).to_dict()
     loading = {"merge": 1e-3, "min_component": 0.1, "inputs": ()}
     assert kind.from_dict(values).loading == loading
@@ -282,6 +282,9 @@ def test_configurations_of_meshes_without_loading_options_are_those_of_earlier_v
     assert kind.from_dict(values) == kind("data")
     with pytest.raises(ValueError, match="must be a JSON object"):
         kind.from_dict([])
+    clouds = PointConfig("data").to_dict()
+    assert clouds.pop("split") == "folder"
+    assert PointConfig.from_dict(clouds) == PointConfig("data")
 
 
 def test_minutes_and_epochs_exclude_each_other_unless_both_are_given(tmp_path):
