@@ -50,6 +50,7 @@ OPTIONAL_DEPENDENCIES = {  # imported where they are installed
     "cli": {"shtab", "tqdm"},
     "datasets": {"PIL", "ase"},
     "graphs": {"torch_cluster"},
+    "mesh": {"lxml"},
     "points": {"torch_cluster"},
     "potentials": {"ase"},
 }

@@ -88,8 +88,8 @@ def check_split(
         and abs(sum(given) - 1) <= 1e-6
     ):
         return given
-    choices = " or ".join([*named, f"positive {FRACTIONS}"])
-    raise ValueError(f"split must be {choices}; got {shown(given or split)}")
+    others = f"{', '.join(named)} or " if named else ""
+    raise ValueError(f"split must be {others}positive {FRACTIONS}; got {shown(given or split)}")
 
 
 def draw_parts(
