@@ -37,20 +37,15 @@ __device__ __forceinline__ void for_components(int d1, const Run& run) {
   }
 }
 
-// sum_b += the terms of a run, where component j of the second input of edge b is second(j, b).
-template <int kEdges, class T, class Second>
-__device__ __forceinline__ void add_run(
-    const Runs<T>& runs, const PlannedPath& path, int run, const Second& second, T (&sum)[kEdges]) {
+// Call visit(coefficient, component of the second input) for all terms of a run.
+template <class T, class Visit>
+__device__ __forceinline__ void for_terms(
+    const Runs<T>& runs, const PlannedPath& path, int run, const Visit& visit) {
   const int length = runs.length[path.terms + run];
 #pragma unroll 1
   for (int m = 0; m < length; ++m) {
     const int term = path.terms + runs.start[path.terms + m] + run;
-    const T value = runs.value[term];
-    const int j = runs.at[term];
-#pragma unroll
-    for (int b = 0; b < kEdges; ++b) {
-      sum[b] += value * second(j, b);
-    }
+    visit(runs.value[term], runs.at[term]);
   }
 }
 
@@ -68,10 +63,15 @@ __device__ __forceinline__ void stage_number(
     int size) {
   constexpr int kEdges = 4;
   T sum[kEdges] = {};
-  const auto second = [&](int j, int b) {
-    return b < count ? load(y + j * path.y_component + edges[b].own * dim_y) : T(0);
-  };
-  add_run(runs, path, run, second, sum);
+  for_terms(runs, path, run, [&](T value, int j) {
+    const S* second = y + j * path.y_component;
+#pragma unroll
+    for (int b = 0; b < kEdges; ++b) {
+      if (b < count) {
+        sum[b] += value * load(second + edges[b].own * dim_y);
+      }
+    }
+  });
 #pragma unroll
   for (int b = 0; b < kEdges; ++b) {
     if (b < count) {

@@ -41,8 +41,13 @@ __device__ __forceinline__ void make_matrices(
 #pragma unroll 1
     for (int run = threadIdx.x; run < number; run += kWarp) {
       float sum[kBatch] = {};
-      const auto second = [&](int j, int b) { return memory.second[b][path.y + j]; };
-      add_run(runs, path, run, second, sum);
+      for_terms(runs, path, run, [&](float value, int j) {
+        const float* second = &memory.second[0][path.y + j];
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b) {
+          sum[b] += value * second[b * kTable.second];
+        }
+      });
       const int key = runs.key[path.terms + run];
       float* to = matrices + memory.before_matrix[p] + key / kColumns * path.d1 + key % kColumns;
 #pragma unroll
