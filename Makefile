@@ -109,7 +109,7 @@ SIDE_e3nn04 := e3nn==0.4.4
 SIDE_nequip := 'nequip==0.19.*' 'nequip-allegro==0.8.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' \
   onnx onnx-ir onnxscript ml-dtypes protobuf
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
-  contourpy cycler fonttools kiwisolver pillow
+  contourpy cycler fonttools kiwisolver pillow 'symmetrix-xl==0.1.*' matscipy h5py lmdb orjson
 SIDE_sevenn := 'sevenn==0.13.*' ase matscipy braceexpand pandas python-dateutil scikit-learn joblib \
   threadpoolctl narwhals cloudpickle
 SIDE_e3tools := 'e3tools==0.1.*' einops jaxtyping wadler-lindig

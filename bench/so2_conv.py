@@ -81,6 +81,5 @@ def take_weights(conv: tp.SO2Conv, layer: torch.nn.Module) -> None:
 
 def operands(lmax: int, mmax: int, channels: int, graph: EdgeIndex) -> list[Tensor]:
     numbers = channels * sum(lmax + 1 - m for m in range(mmax + 1))
-    nodes, edges = graph.num_targets, graph.num_edges
-    shapes = (nodes, channels * (lmax + 1) ** 2), (edges, 3), (edges, numbers)
-    return drawn(*shapes)
+    edges = graph.num_edges
+    return drawn((graph.num_targets, channels * (lmax + 1) ** 2), (edges, 3), (edges, numbers))

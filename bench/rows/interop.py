@@ -103,7 +103,8 @@ def calculator(made: Any, numbers: tuple[int, int] = (29, 29)) -> Library:
 
     def call() -> tuple[Tensor, ...]:
         made.calculate(atoms, ["energy", "forces", "stress"], ["positions"])
-        return tuple(torch.tensor(made.results[key]) for key in ("energy", "forces", "stress"))
+        found = (made.results[key] for key in ("energy", "forces", "stress"))
+        return tuple(torch.as_tensor(x, dtype=torch.float32) for x in found)
 
     return library(torch.enable_grad()(call), [], wanted=OURS)
 
@@ -273,14 +274,12 @@ def rows() -> list[Row]:
         for name in BLOCKS
         for nodes in (8, 128)
     ]
-    names = (re.split("[ ,]", problem)[0] for problem, _, _ in found)
-    rows = [
-        Row("interop.accelerate", *row, libraries=(ENVIRONMENTS.get(name, name),))
-        for row, name in zip(found, names, strict=True)
-    ]
     radial = "In forward passes, both sides spend most time in the radial network."
-    whys: dict[tuple[str, ...], dict[str, Any]] = {
-        ("e3tools",): {"why": radial},
-        ("e3nn",): {"libraries": ()},
-    }
-    return [replace(row, **whys.get(row.libraries, {})) for row in rows]
+    names = (re.split("[ ,]", problem)[0] for problem, _, _ in found)
+    return [
+        Row(
+            "interop.accelerate", *row, why=radial if name == "e3tools" else "",
+            libraries=() if name == "e3nn" else (ENVIRONMENTS.get(name, name),),
+        )
+        for row, name in zip(found, names, strict=True)
+    ]  # fmt: skip

@@ -248,28 +248,22 @@ def rows() -> list[Row]:
     ]  # fmt: skip
     found += [
         Row(
-            f"points.{name}",
-            f"{count} clouds of 1,024",
-            partial(network, name),
-            size="short",
+            f"points.{name}", f"{count} clouds of 1,024", partial(network, name), size="short",
             why="Maxima over points run across rows of channels; the peer has points innermost.",
         )
         for name, count in CLOUDS.items()
-    ]
+    ]  # fmt: skip
     found += [
         Row("mds.Invariant", f"{kind}, 16 clouds of 1,024", partial(invariant, kind), size="short")
         for kind in ("skew", *KINDS)
     ]
     found += [
         Row(
-            "mds.embed",
-            f"{a} clouds of {b:,}",
-            partial(embedding, (a, b)),
-            count=a * b,
+            "mds.embed", f"{a} clouds of {b:,}", partial(embedding, (a, b)), count=a * b,
             unit="point",
         )
         for a, b in ((4096, 32), (1024, 128), (64, 1024))
-    ]
+    ]  # fmt: skip
     return [
         *found,
         Row(

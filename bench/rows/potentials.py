@@ -26,7 +26,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Sizes of the presets of the command line; "energies" has those of "default"."""
 ATOMS = {32: 2, 108: 3, 1372: 7, 6912: 12}
 """Of copper, by unit cells along an axis; the most need 14 GB with the largest peer."""
-LIBRARIES = ("mace", "nequip", "sevenn")
 
 
 def of_equal_width(config: PotentialConfig) -> dict[str, dict[str, Any]]:
@@ -113,7 +112,7 @@ def rows() -> list[Row]:
         Row(
             "potentials.MessagePassingPotential", f"{preset}, {atoms:,} atoms of copper",
             partial(potential, preset, cells), ("forward",), atoms, "atom",
-            sizes.get(atoms, "usual"), libraries=LIBRARIES,
+            sizes.get(atoms, "usual"), libraries=("mace", "nequip", "sevenn"),
         )
         for preset in PRESETS
         for atoms, cells in ATOMS.items()
