@@ -47,8 +47,9 @@ class Recipe(Config):
         Remesh every mesh once to these multiples of its number of faces; a step draws uniformly
         among these and the original.
     damaged : int
-        Number of further versions of every mesh with random holes, noise on vertices and debris,
-        see ``equigeo.mesh.damage``, drawn like those of ``resolutions``.
+        Number of further versions of every mesh, drawn like those of ``resolutions``. Each has,
+        with probability 1/2 and of an amount uniform up to so much, a hole (40 % of the faces),
+        noise (half an edge) and debris (4 %), see ``equigeo.mesh.damage``.
     update_bn : bool
         Estimate the running statistics of BatchNorm layers on all training samples without noise
         before an evaluation and at the end of the run, by a forward pass per sample.

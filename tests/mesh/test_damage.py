@@ -63,6 +63,21 @@ def test_a_hole_keeps_how_the_faces_at_a_fan_continue():
             if {a // 3, b // 3} <= {*kept}
         ]
         assert edge_pairs(left).tolist() == expected
+    piece = edge_pairs(damage(fan, debris=0.1))[4:]
+    assert torch.equal(piece - 18, edge_pairs(damage(SPHERE, debris=0.1))[1920:] - 3 * 1280)
+
+
+def test_a_hole_continues_in_the_nearest_component():
+    places = [4.0 * torch.eye(3)[0] * k for k in (2, 0, 1)]
+    three = TriangleMesh(
+        torch.cat([SPHERE.vertices + place for place in places]),
+        torch.cat([SPHERE.faces + k * SPHERE.num_vertices for k in range(3)]),
+    )
+    for seed in range(6):
+        left = damage(three, hole=0.5, generator=generator(seed))
+        counts = (left.faces[:, 0] // SPHERE.num_vertices).bincount(minlength=3).tolist()
+        assert (min(counts), sum(counts)) == (0, 1920)
+        assert counts[2] < 1280  # of the sphere in the middle, which is next to both
 
 
 def test_noise_moves_vertices_by_a_share_of_an_edge():
@@ -114,12 +129,32 @@ def test_random_damage_reaches_every_kind_within_its_bounds():
     )
 
 
+def test_vertices_without_faces_do_not_count():
+    more = TriangleMesh(torch.cat([SPHERE.vertices, torch.full((1, 3), 1e6)]), SPHERE.faces)
+    found = damage(more, debris=0.02, generator=generator())
+    expected = damage(SPHERE, debris=0.02, generator=generator())
+    assert torch.equal(found.vertices[-12:], expected.vertices[-12:])
+
+
 @pytest.mark.parametrize(("name", "value"), [
     ("hole", 1.0), ("hole", -0.1), ("hole", math.nan), ("noise", math.inf), ("noise", -1.0),
     ("debris", math.nan),
 ])  # fmt: skip
 def test_amounts_are_in_range(name, value):
     refused(f"{name} must be in", damage, SPHERE, **{name: value})
+
+
+@pytest.mark.parametrize("name", ["hole", "noise", "debris", "generator"])
+@pytest.mark.parametrize("value", ["a", torch.tensor([0.1, 0.2])])
+def test_arguments_of_other_types_are_named(name, value):
+    refused(f"{name} must be a", damage, SPHERE, error=TypeError, **{name: value})
+
+
+def test_vertices_may_require_gradients():
+    vertices = SPHERE.vertices.clone().requires_grad_()
+    found = damage(TriangleMesh(vertices, SPHERE.faces), hole=0.1, noise=0.1, debris=0.1)
+    found.vertices.sum().backward()
+    assert torch.equal(vertices.grad, torch.ones_like(vertices))
 
 
 def test_a_mesh_without_faces_stays():

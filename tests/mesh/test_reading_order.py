@@ -13,6 +13,7 @@ BEFORE = {  # what each folder or module of the package may import
     "repair": {"errors", "geometry", "io"},
     "simplify": {"geometry", "repair"},
     "subdivide": {"geometry", "repair", "simplify"},
+    "damage": {"geometry"},
     "load_mesh": {"errors", "geometry", "io", "repair"},
     "nn": {"errors", "geometry"},
     "export": {"geometry", "subdivide", "nn"},
