@@ -58,7 +58,7 @@ def test_reduced_problems_keep_what_matters_of_their_sizes():
         for constant, name in {
             "kBatch": "kernels/cuda/edge_batch.cuh",
             "kRowsOfRun": "args/symmetric_contraction.h",
-            "kLeastOfChunk": "kernels/cuda/so2_edges.cuh",
+            "kLeastOfChunk": "kernels/cuda/carver.h",
         }.items()
     ]
     assert all(found and hub.edges > int(found[1]) for found in constants)

@@ -251,6 +251,7 @@ OTHERS = (
     "affine.Point*.check_clouds",
     "affine.Point*.convolve",
     "graphs.EdgeIndex.from_csr",
+    "mesh.attention_mask",
     "tensor_products.*Conv.forward",
 )
 
