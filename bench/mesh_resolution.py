@@ -52,9 +52,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "means not weighted by area": {"model": {"area_weighted": False}},
     "two resolutions in training": {"recipe": {"resolutions": (0.5, 2.5)}},
     "damaged versions in training": {"recipe": {"damaged": 8, "epochs": 60}},
-    "damaged versions in training, means alone": {
-        "model": {"statistics": ("mean",)}, "recipe": {"damaged": 8, "epochs": 60},
-    },
     "features of one ring": {"model": {"features": "invariant"}},
     "features of one ring, means not weighted": {
         "model": {"features": "invariant", "area_weighted": False}
@@ -158,9 +155,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_resolution"))
     output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
-    settings = {
-        "holdout": arguments.holdout, "epochs": arguments.epochs, "draws": arguments.draws,
-    }  # fmt: skip
+    settings = {name: vars(arguments)[name] for name in ("holdout", "epochs", "draws")}
     record = Record(arguments.output, settings=settings, resume=arguments.resume)
     data = load(arguments.data)
     for seed in range(arguments.runs):

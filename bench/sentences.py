@@ -53,6 +53,11 @@ def product_sentences() -> Iterator[tuple[str, str]]:
     a, b, c, d, e, f = at("fixed_cost", *path)
     yield BENCHMARKS, f"{a:.0f} us and {b:.0f} us for a channelwise product, {c:.0f} us and"
     yield BENCHMARKS, f"us and {d:.0f} us for spherical harmonics, {e:.1f} us and {f:.0f} us for"
+    runs = at("busy_cores", "runs", {"layer": layers[0], "problem": "small, mul_ir, 64 rows"})
+    times = [(r["threads"], *r["median seconds"].values()) for r in runs]  # ours first, then e3nn's
+    two, one = ([t for t in times if t[0] == n] for n in (2, 1))
+    a, b = (median(t[k] for t in two) / median(t[k] for t in one) for k in (1, 3))
+    yield KERNELS, f"{a:.2f}x (forward) and {b:.2f}x (both passes)"
     rows = at("price_of_freedom", "runs", {"setting": "mimo", "batch": 10_000, "lmax": 10})
     found = {row["product"]: row for row in rows[0]["comparison"]["rows"]}
     a, b = (found[name]["milliseconds"] for name in ("gaunt grid", "full_sparse even"))
