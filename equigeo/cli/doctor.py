@@ -56,7 +56,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    device = use_machine(options)
+    device = use_machine(options, is_long=False)
     found: dict[str, Any] = {"environment": _environment(), "packages": _packages()}
     if options.checkpoint is not None:
         found["model"] = inspect_model(options.checkpoint, trust=options.trust)

@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Final
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SystemExit as exit_:  # argparse has printed its message, or the help
             return int(exit_.code or 0)
         options.command_line = " ".join([PROGRAM, *map(shlex.quote, arguments)])
-        with verbose(getattr(options, "verbose", False)):
+        with ExitStack() as options.undo, verbose(getattr(options, "verbose", False)):
             return int(options.run(options))
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: interrupted{options.hint}", file=sys.stderr)

@@ -196,28 +196,49 @@ def add_machine(parser: Any, device: str) -> None:
     ).add_to(parser)  # fmt: skip
 
 
-def use_machine(options: argparse.Namespace, processes: int = 1) -> torch.device:
-    """Set the number of threads and return the device."""
+def use_machine(
+    options: argparse.Namespace,
+    processes: int = 1,
+    *,
+    so_far: int | None = None,  # threads of each process of a run to resume
+    is_long: bool = True,  # whether a choice by the load is worth its time
+) -> torch.device:
+    """Set the number of threads, until ``options.undo`` is closed, and return the device."""
     has_card = torch.cuda.is_available()
     if options.device == "cuda" and not has_card:
         raise ValueError(
             "--device cuda: PyTorch finds no GPU here; leave the option out, or install a PyTorch "
             "with CUDA and its driver"
         )
-    number = options.threads
+    device = torch.device("cuda" if has_card and options.device != "cpu" else "cpu")
+    most, number, reason = torch.get_num_threads(), options.threads, ""
+    options.undo.callback(_restore, most, os.environ.get("OMP_NUM_THREADS"))
     if number is None and os.environ.keys().isdisjoint(("OMP_NUM_THREADS", "MKL_NUM_THREADS")):
-        most = torch.get_num_threads()
-        free, reason = free_threads(most)
-        torch.set_num_threads(free)
-        if free < most:
-            number = max(1, free // processes)
-            if not options.quiet:
-                about = f"note: {free} of {most} threads, because {reason}"
-                print(f"{about}; --threads sets another number", file=sys.stderr)
+        if so_far is not None:
+            number, reason = so_far, "the run to resume has used as many"
+        elif is_long and device.type == "cpu":
+            free, reason = free_threads(most)
+            torch.set_num_threads(free)
+            number = max(1, free // processes) if free < most else None
     if number is not None:
         os.environ["OMP_NUM_THREADS"] = str(number)  # for processes that are started
         torch.set_num_threads(number)
-    return torch.device("cuda" if has_card and options.device != "cpu" else "cpu")
+        if reason and number != max(1, most // processes) and not options.quiet:
+            each = " in each process" if processes > 1 else ""
+            print(
+                f"note: {number} of {most} threads{each}, because {reason}; "
+                "--threads N fixes the number, on which results depend in rounding",
+                file=sys.stderr,
+            )
+    return device
+
+
+def _restore(threads: int, variable: str | None) -> None:
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+    os.environ.pop("OMP_NUM_THREADS", None)
+    if variable is not None:
+        os.environ["OMP_NUM_THREADS"] = variable
 
 
 _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")  # of a container

@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
         _check_results(options.results)
     for tasks, argument in owners(_arguments):
         check_owner(options, task, tasks, argument)
-    device = use_machine(options)
+    device = use_machine(options, is_long=not options.dry_run)
     trained = load_trained(task, options)
     writes = options.view or task.writes(trained)
     if writes:

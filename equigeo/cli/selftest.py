@@ -36,7 +36,7 @@ def add_options(parser: Parser) -> None:
 def _run(options: argparse.Namespace) -> int:
     text = f"selftest is a part of {_OLD.new}; the old name goes away in {_OLD.removed_in}"
     print(f"{PROGRAM}: {text}", file=sys.stderr)
-    found = run_checks(str(use_machine(options)))
+    found = run_checks(str(use_machine(options, is_long=False)))
     if options.json:
         print(json.dumps(found, indent=1))
     else:

@@ -21,9 +21,10 @@ from equigeo.cli.options import (
 )
 from equigeo.cli.parser import Parser, add_command, add_verbosity
 from equigeo.tasks import TASKS, Task
-from equigeo.tasks.common.arguments import Argument, add_arguments
-from equigeo.training import exit_on_sigterm, log_history, time_limit
+from equigeo.tasks.common.arguments import Argument, add_arguments, threads
+from equigeo.training import Checkpoint, exit_on_sigterm, log_history, time_limit
 from equigeo.training.process import training_on
+from equigeo.training.trained_model import MISFITS
 
 _STATUS: Final = (
     "0, 2 after an error, 130 after an interruption, or 143 after a request to\nterminate; after "
@@ -127,7 +128,9 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     if logger and not options.dry_run:
         callbacks += log_history(logger, options.output)
     config = task.configure(options.output, vars(options), file=options.config, **mode)
-    use_machine(options, config.devices)
+    folder = task.folder(options.output)
+    so_far = _threads_so_far(folder.checkpoint) if options.resume else None
+    use_machine(options, config.devices, so_far=so_far, is_long=not options.dry_run)
     data = task.load(config)
     about = f"{task.describe(config, data)}, {config.recipe.length}"
     if options.dry_run:
@@ -135,7 +138,6 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
         lines = [("run", about), *preview, ("output", str(options.output))]
         _print_preview(lines, as_json=options.json)
         return 0
-    folder = task.folder(options.output)
     if not options.quiet:
         if options.resume and not folder.is_used():
             print(f"no run in {printable(options.output)} yet, starting one", file=sys.stderr)
@@ -161,6 +163,16 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     else:
         _print_results(task, trained, checkpoint, again)
     return 0
+
+
+def _threads_so_far(checkpoint: Path) -> int | None:
+    """Return the last number of threads of a run; training refuses what is malformed."""
+    try:
+        training = Checkpoint.load(checkpoint).training
+        lines = [*training["history"], training]
+        return threads(str([line["threads"] for line in lines if "threads" in line][-1]))
+    except (argparse.ArgumentTypeError, *MISFITS):
+        return None
 
 
 def _results(trained: Any, checkpoint: Path) -> dict[str, Any]:

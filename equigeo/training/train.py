@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -232,6 +233,8 @@ def _check_progress(training: Mapping[str, Any], plan: FitPlan) -> None:
     if len(read_history(dict(training), total)) != epochs:
         raise ValueError("its history has another number of epochs")
     _check_alike("seconds", seconds, 0.0)
+    if not _is_whole(training.get("threads", 1), sys.maxsize):
+        raise ValueError("its number of threads is not a natural number")
     if step:
         check_weights({"tally": torch.zeros(3)}, {"tally": training["tally"]})
 

@@ -63,6 +63,7 @@ CHANGES = [
     *(_put("epochs", value=v) for v in (-1, 4, 1, 10**30, 1.5, "2", None, True)),
     *(_put("step", value=v) for v in (-1, 10**6, 0.5, "1")),
     *(_put("seconds", value=v) for v in (NAN, "long", None, 10**400)),
+    *(_put("threads", value=v) for v in (-1, 1.5, "2", None)),
     *(_put("weights", value=v) for v in ({}, [], None)),
     _put("average", value=None),
     _put("average", "updates", value=-1),

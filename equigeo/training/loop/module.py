@@ -336,6 +336,7 @@ class Optimization(L.LightningModule):
         return {
             "epochs": self.epoch + (0 if step else 1),
             "step": step,
+            "threads": torch.get_num_threads(),
             "tally": self._total().cpu(),
             "weights": self.model.state_dict(),
             "average": None if self.average is None else self.average.state_dict(),
