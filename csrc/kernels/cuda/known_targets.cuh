@@ -21,8 +21,8 @@ struct Sizes {
   static constexpr int kOut = kTable.before_out(kTable.paths);
   static constexpr int kMatrices = kTable.before_matrix(kTable.paths);
   static constexpr int kTerms = kTable.before_terms(kTable.paths);
-  // Blocks that a multiprocessor must have registers for: with 168 per lane, 71 numbers of a target and
-  // all numbers of an edge fit, which are loaded at once; with 128, fewer.
+  // Blocks that a multiprocessor must have registers for: with 168 per lane, 71 numbers of a target
+  // and all numbers of an edge fit, which are loaded at once; with 128, fewer.
   static constexpr int kBlocks = (kOut > 64 ? 12 : 16) / kWarps;
   static_assert(kTable.mul % kWarp == 0 && kOut <= 80);
 };
