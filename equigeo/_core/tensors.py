@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from torch.autograd import forward_ad
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.nn.modules.module import _has_any_global_hook
 from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils import _pytree
 from torch.utils._python_dispatch import _disable_current_modes
@@ -98,6 +99,14 @@ check_in_program = torch._assert_async
 
 A check that Python makes is not part of the program. ``torch._check`` is public, and takes what is
 known while a program is recorded. Without it: give NaN where the bool is False.
+"""
+
+
+any_global_hook: Callable[[], object] = _has_any_global_hook
+"""Return whether hooks of all modules are registered, as a value that is true or false.
+
+Code that reuses results of modules would call them less often than expected. Without it: keep no
+results.
 """
 
 

@@ -140,7 +140,7 @@ class GroupConv(GroupConvolution):
     Networks", ICLR 2024.
 
     In evaluation mode without gradients, convolutions of this package keep the kernels of their
-    last samples on CPUs, until a parameter, an option or a sample changes.
+    last samples on CPUs, until a parameter, submodule, option or sample changes.
 
     Parameters
     ----------

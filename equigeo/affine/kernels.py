@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from equigeo._core.checks import convert_integers, takes_integers
 from equigeo._core.tensors import (
+    any_global_hook,
     autocast_active,
     computed_in,
     computes_in_float32,
@@ -26,6 +27,7 @@ from equigeo._core.tensors import (
 )
 from equigeo.groups import SO, GroupSamples, LinearGroup, rotation_exp
 from equigeo.nn import Tables
+from equigeo.nn.module import has_hooks
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import buffer_of
 
@@ -121,6 +123,7 @@ class KernelSpec:
 class _Kept(NamedTuple):
     """A sampled kernel with all that it depends on."""
 
+    structure: Sequence[tuple[object, ...]]  # names, types and modules; names of tensors
     attributes: Sequence[dict[str, Any]]  # of modules
     tensors: Sequence[Tensor]  # copies
     kernel: Tensor
@@ -148,26 +151,37 @@ class KeepsKernels(SavedOptions, ABC):
         evaluate: Callable[[], Tensor],
         network: nn.Module,  # its parameters and buffers are all that evaluate reads
         samples: Sequence[GroupSamples],
-        options: Any,  # which tell kernels of the layer apart
+        options: Any,  # key of this kernel among those of the layer
     ) -> Tensor:
         """Return a kernel of samples, the kept one if all that it depends on is unchanged."""
         if self.training or torch.compiler.is_compiling() or autocast_active():
             return evaluate()
         if getattr(getattr(self, "quadrature", None), "chunk", None):  # saves memory instead
             return evaluate()
+        modules = list(network.named_modules(remove_duplicate=False))
+        parts = [part for _, part in modules]
+        if any_global_hook() or not (_is_own(self) and all(map(_is_known, parts))):
+            return evaluate()
+        # Shared tensors are listed under every name: which layers share them is compared, too.
+        named = [
+            *network.named_parameters(remove_duplicate=False),
+            *network.named_buffers(remove_duplicate=False),
+        ]
         given = chain.from_iterable(map(_tensors, dict.fromkeys(samples)))
-        tensors = [*network.parameters(), *network.buffers(), *given]
+        tensors = [*(x for _, x in named), *given]
         recorded = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-        parts, plain = [self, *network.modules()], [x.detach() for x in tensors]
+        plain = [x.detach() for x in tensors]
         if recorded or forward_mode_active() or not all(map(is_eager, plain)):
             return evaluate()
-        if not all(map(_is_known, parts)) or any(map(_has_hooks, parts[1:])):
-            return evaluate()
-        kept, attributes = self._kernels.get(options), [*map(_attributes, parts)]
-        if kept is not None and _unchanged(kept, attributes, plain):
+        structure = [
+            *((name, type(part), part) for name, part in modules),
+            *((n,) for n, _ in named),
+        ]
+        kept, attributes = self._kernels.get(options), [*map(_attributes, [self, *parts])]
+        if kept is not None and _unchanged(kept, structure, attributes, plain):
             return kept.kernel
         with lasting(plain[0]), torch.no_grad():
-            kept = _Kept(attributes, [x.clone() for x in plain], evaluate())
+            kept = _Kept(structure, attributes, [x.clone() for x in plain], evaluate())
         if is_eager(kept.kernel) and kept.kernel.nbytes <= _MOST_BYTES:
             self._kernels = {**self._kernels, options: kept}
         return kept.kernel
@@ -181,13 +195,22 @@ def _tensors(samples: GroupSamples) -> tuple[Tensor, ...]:
     return samples.h, samples.h_inv, samples.weight, samples.coordinates
 
 
+def _is_own(layer: nn.Module) -> bool:
+    """Return whether a layer evaluates its kernel by code of this package alone."""
+    return type(layer).__module__.partition(".")[0] == "equigeo" and _has_constants(layer)
+
+
 def _is_known(part: nn.Module) -> bool:
-    """Return whether a module computes equal values from equal parameters and attributes."""
-    return type(part).__module__.partition(".")[0] in ("equigeo", "torch")
+    """Return whether a module maps equal tensors and attributes to equal values."""
+    # Other modules may be random or stateful, as nn.Dropout.
+    if type(part) not in _KNOWN or part.training or has_hooks(part):
+        return False
+    return _has_constants(part)
 
 
-def _has_hooks(part: nn.Module) -> bool:
-    return bool(part._forward_hooks or part._forward_pre_hooks)
+def _has_constants(part: nn.Module) -> bool:
+    """Return whether no attribute is a method of the instance, or a tensor."""
+    return not any(callable(x) or isinstance(x, Tensor) for x in vars(part).values())
 
 
 def _attributes(part: nn.Module) -> dict[str, Any]:
@@ -195,12 +218,15 @@ def _attributes(part: nn.Module) -> dict[str, Any]:
 
 
 def _unchanged(
-    kept: _Kept, attributes: Sequence[dict[str, Any]], tensors: Sequence[Tensor]
+    kept: _Kept,
+    structure: Sequence[tuple[object, ...]],
+    attributes: Sequence[dict[str, Any]],
+    tensors: Sequence[Tensor],
 ) -> bool:
-    """Compare attributes by identity, and tensors by value."""
+    """Compare modules and attributes by identity, and tensors by value."""
     # Averages of weights are written to `.data`, which counts no version.
     return (
-        len(kept.attributes) == len(attributes)
+        kept.structure == structure
         and len(kept.tensors) == len(tensors)
         and all(
             a.keys() == b.keys() and all(a[name] is b[name] for name in a)
@@ -213,7 +239,7 @@ def _unchanged(
 def _same_bits(a: Tensor, b: Tensor) -> bool:
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    bits = _BITS[a.element_size()]  # which tell -0 from 0, and are equal for equal NaN
+    bits = _BITS[a.element_size()]  # as integers, -0 and 0 differ, and equal NaN are equal
     return torch.equal(a.view(bits), b.view(bits))
 
 
@@ -534,3 +560,7 @@ class GaborKernel(nn.Module):
             widths = self.sigma * linear_of(envelope, x)
             x = torch.sin(self.omega * linear_of(wave, x)) * torch.exp(-widths.square())
         return linear_of(self.last, x).to(dtype)
+
+
+# Types of the modules of kernels that layers keep.
+_KNOWN = (AffineKernel, RBFKernel, SirenKernel, GaborKernel, Tables, nn.Linear, nn.ModuleList)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from equigeo.affine import (
     AffineKernel,
@@ -21,6 +22,7 @@ from equigeo.affine import (
     Quadrature,
     SeparableGroupConv,
 )
+from equigeo.affine.kernels import SirenKernel
 from equigeo.groups import SO, GroupSamples, equidistant_rotations, finite_rotations
 
 SPEC = KernelSpec(3, network="rbf")
@@ -141,6 +143,61 @@ def test_no_kernel_is_used_after_a_change(change: str) -> None:
     torch.testing.assert_close(after, sampled_again(layer), rtol=0, atol=0, equal_nan=True)
 
 
+def dense() -> nn.Module:
+    return nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 6))
+
+
+def tied_layers() -> Any:
+    kernel: Any = AffineKernel(SO(2), 6, SPEC, grouped=False)
+    kernel.network = SirenKernel(2, 6, hidden=8, layers=4)
+    kernel.network.hidden[3] = kernel.network.hidden[1]
+    return kernel
+
+
+def tied_weights() -> Any:
+    kernel = tied_layers()
+    kernel.network.hidden[3] = nn.Linear(8, 8, bias=True)
+    kernel.network.hidden[3].weight = kernel.network.hidden[1].weight
+    return kernel
+
+
+def with_tensor() -> Any:
+    kernel = tied_layers()
+    kernel.network.omega = torch.tensor(10.0)
+    return kernel
+
+
+# Replacements of the kernel of a layer, and changes that leave parameters and their order.
+STRUCTURES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "activation": (dense, lambda kernel: setattr(kernel, "1", nn.Sigmoid())),
+    "shared layer": (
+        tied_layers,
+        lambda kernel: setattr(kernel.network.hidden, "3", kernel.network.hidden[2]),
+    ),
+    "shared weight": (
+        tied_weights,
+        lambda kernel: setattr(kernel.network.hidden[3], "weight", kernel.network.hidden[2].weight),
+    ),
+    "method": (
+        tied_layers,
+        lambda kernel: setattr(kernel, "_window", lambda u, s: u.square().sum(-1)),
+    ),
+    "tensor": (with_tensor, lambda kernel: kernel.network.omega.mul_(2)),
+}
+
+
+@pytest.mark.parametrize("structure", list(STRUCTURES))
+@torch.no_grad()
+def test_no_kernel_is_used_after_a_change_of_structure(structure: str) -> None:
+    layer, (make, change) = drawn("lift"), STRUCTURES[structure]
+    layer.kernel = make().eval()
+    before = on_plane(layer)
+    change(layer.kernel.eval())
+    after = on_plane(layer.eval())
+    assert not torch.equal(after, before)
+    assert torch.equal(after, sampled_again(layer))
+
+
 @torch.no_grad()
 def test_new_samples_have_new_kernels() -> None:
     layer, samples = drawn(), equidistant_rotations(4)
@@ -230,6 +287,9 @@ def test_hooks_foreign_networks_and_chunks_are_evaluated_in_every_call() -> None
     noisy: Any = drawn("lift")
     noisy.kernel = Noise()
     assert not torch.equal(on_plane(noisy), on_plane(noisy))
+    dropping: Any = drawn("lift")
+    dropping.kernel = nn.Sequential(dense(), nn.Dropout()).train()
+    assert not torch.equal(on_plane(dropping), on_plane(dropping))
     hooked, calls = drawn("lift"), []
     hooked.kernel.register_forward_hook(lambda *_: calls.append(1))
     for _ in range(3):
@@ -238,6 +298,31 @@ def test_hooks_foreign_networks_and_chunks_are_evaluated_in_every_call() -> None
     chunked: Any = GroupConv(SO(2), 2, 3, SPEC, quadrature=Quadrature(chunk=2)).eval()
     on_plane(chunked)
     assert not chunked._kernels
+    training = drawn("lift")
+    training.kernel.network.train()
+    on_plane(training)
+    assert not training._kernels
+
+
+@pytest.mark.parametrize(
+    "register", [register_module_forward_hook, register_module_forward_pre_hook]
+)
+@torch.no_grad()
+def test_hooks_of_all_modules_are_called_in_every_call(register: Callable[..., Any]) -> None:
+    layer, calls = drawn("lift"), []
+    on_plane(layer)
+    handle = register(lambda *_: calls.append(1))
+    try:
+        on_plane(layer)
+        first = len(calls)
+        on_plane(layer)
+    finally:
+        handle.remove()
+    assert first > 1
+    assert len(calls) == 2 * first
+    on_plane(layer)
+    assert len(calls) == 2 * first
+    assert layer._kernels
 
 
 @torch.no_grad()
