@@ -108,6 +108,12 @@ RUN: Final = (
 """What is the same for every recipe."""
 
 
+def in_words_of(task: _AnyTask, arguments: Iterable[Argument]) -> list[Argument]:
+    """Return shared options, replaced by those that a task declares under the same names."""
+    own = {argument.name: argument for argument in task.train_arguments}
+    return [own.get(argument.name, argument) for argument in arguments]
+
+
 def with_default(task: Task[Any, Any, Any], argument: Argument) -> Argument:
     """Append the default of each preset to the help of an option."""
     if "default" in argument.help:

@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> int:
 def _presets(task: Task[Any, Any, Any]) -> Iterator[dict[str, Any]]:
     """Describe each preset of a task, as JSON types."""
     arguments = {
-        x.name: x for x in (*RUN, *task.train_arguments, *RECIPE) if x.constant is not False
+        x.name: x for x in (*RUN, *RECIPE, *task.train_arguments) if x.constant is not False
     }
     for config in task.config_type.presets("data"):
         chosen = {n: getattr(config, n) for n in sorted(config.preset_choices - {"data"})}

@@ -15,6 +15,7 @@ from equigeo.cli.options import (
     RECIPE,
     RUN,
     add_machine,
+    in_words_of,
     require_packages,
     use_machine,
     with_default,
@@ -55,11 +56,13 @@ def _fill(task: Task[Any, Any, Any], parser: Parser) -> None:
     recipes = task.config_type.recipes.values()
     used = [
         one
-        for one in (preset, *RECIPE)
+        for one in (preset, *in_words_of(task, RECIPE))
         if one.name not in task.config_type.unused
         and any(recipe.knows(one.name) for recipe in recipes)
     ]
-    for title, arguments in (("data", task.train_arguments), ("recipe", used)):
+    shared = {one.name for one in (*RUN, *RECIPE)}
+    data = [one for one in task.train_arguments if one.name not in shared]
+    for title, arguments in (("data", data), ("recipe", used)):
         group = parser.add_argument_group(title)
         add_arguments(group, [with_default(task, argument) for argument in arguments])
 
@@ -105,7 +108,7 @@ def _add_run_options(group: Any, task: Task[Any, Any, Any]) -> None:
     group.add_argument(
         "--json", action="store_true", help="print the results as JSON (default: lines)"
     )
-    for argument in RUN:
+    for argument in in_words_of(task, RUN):
         argument.add_to(group)
     add_machine(group, "auto")
     add_verbosity(group)

@@ -33,6 +33,7 @@ _AXES, _LUMPS, _WAVES = 0.2, 0.15, 6  # spread of axes and radii, and terms of a
 _STRETCH = 2.5  # of the sphere before its points are moved back onto it
 _PUSH = 0.15  # mean velocity of the sheet at the start
 _FACES = (8, 200_000)
+_LEAST_RANDOM = 32  # faces between random points: fewer are slivers, or flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ def mesh_dynamics(
     number, steps : int
         Trajectories, and steps of each.
     faces : int
-        Even; for ``octahedral``, ``8 * 4**k``.
+        ``8 * 4**k`` for ``octahedral``; even and at least 32 otherwise.
     tessellation : {"octahedral", "relaxed", "stretched"}
         A subdivided octahedron, random points moved apart, or such points of a stretched sphere.
     first : int
@@ -146,6 +147,10 @@ def _check_faces(faces: int, tessellation: Tessellation) -> None:
     low, high = _FACES
     if faces % 2 or not low <= faces <= high:
         raise ValueError(f"faces must be even, from {low} to {high}, got {faces}")
+    if tessellation != "octahedral" and faces < _LEAST_RANDOM:
+        raise ValueError(
+            f"faces of a {tessellation} mesh must be at least {_LEAST_RANDOM}, got {faces}"
+        )
     if tessellation == "octahedral" and 8 * 4 ** round(log(faces / 8, 4)) != faces:
         raise ValueError(f"faces of an octahedral mesh must be 8, 32, 128, 512, ..., got {faces}")
 
@@ -211,14 +216,20 @@ def _sphere_points(
     if tessellation == "octahedral":
         ball = unit_sphere(round(log(faces / 8, 4)))
         return ball.vertices.numpy(), ball.faces.numpy()
-    points = _normalized(random.normal(size=(faces // 2 + 2, 3)))
+    points = _around_center(random.normal(size=(faces // 2 + 2, 3)))
     for _ in range(6):  # towards the means of their neighbors
         sides = _hull(points)[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
         near = scipy.sparse.coo_array((np.ones(len(sides)), sides.T), (len(points),) * 2).tocsr()
-        points = _normalized(near @ points)
+        points = _around_center(near @ points / near.sum(1)[:, None])
     if tessellation == "stretched":
         points = _normalized(points * np.array([1.0, 1.0, _STRETCH]))
     return points, _hull(points)
+
+
+def _around_center(points: Array) -> Array:
+    """Project points about their mean onto the sphere, so that their hull contains its center."""
+    # Means of neighbors alone draw few points to one side, where the hull has no outward winding.
+    return _normalized(points - points.mean(0))
 
 
 def _normalized(points: Array) -> Array:

@@ -213,7 +213,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     data_remedy, example_data : str
         Values of ``--data`` for the error message if it is missing, and for examples.
     train_arguments, evaluate_arguments : tuple of Argument
-        Options; those of ``equigeo train`` are named like fields of the configuration.
+        Options; those of ``equigeo train`` are named like fields of the configuration or its
+        recipe, and replace options that all tasks share.
     predict_arguments : tuple of Argument
         Options of ``evaluate`` and ``predict`` that replace fields of the configuration.
     measures : mapping of str to str

@@ -37,8 +37,9 @@ class Recipe(Config):
         Weight of the logarithm of a class's share of the training samples, added to its logit in
         the loss. With 1, all classes of a skewed training set count equally.
     jitter : float
-        Standard deviation of noise on vertices, in mean edge lengths of their mesh, or on points,
-        in halves of the largest side of their cloud.
+        Standard deviation of noise on vertices, in mean edge lengths of their mesh, on points, in
+        halves of the largest side of their cloud, or on states of dynamics, in root mean squares
+        of their components.
     ema_decay : float
         Decay of the running average of the weights that is evaluated and saved; 0 for none.
     stretch : float

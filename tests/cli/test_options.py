@@ -76,6 +76,21 @@ def test_numbers_have_units():
             assert option.unit in option.text, f"{name} {option.flag}"
 
 
+def test_shared_options_are_in_the_words_of_a_task_that_declares_them(capsys):
+    texts = {}
+    for name in ("mesh-dynamics", "pointcloud"):
+        assert main(["train", name, "--help"]) == 0
+        texts[name] = " ".join(capsys.readouterr().out.split())
+    for words in ("noise on states (root mean squares of their components; default: 0.003)",
+                  "data, which are the same for every seed"):  # fmt: skip
+        assert words in texts["mesh-dynamics"]
+        assert words not in texts["pointcloud"]
+    assert "mean edge lengths" not in texts["mesh-dynamics"]
+    assert "mean edge lengths" in texts["pointcloud"]
+    settings = described(capsys, "mesh-dynamics")[0]["settings"]
+    assert settings["jitter"]["unit"] == "root mean squares of their components"
+
+
 def parsers(parser: Parser) -> Iterator[Parser]:
     """A parser and those below it."""
     parser.fill()

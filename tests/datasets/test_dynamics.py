@@ -119,6 +119,19 @@ def test_surfaces_are_closed_and_the_same_in_every_tessellation(kind: Any) -> No
     assert not torch.equal(again.states[0][0], coarse.states[0][0])
 
 
+@pytest.mark.parametrize("kind", ["relaxed", "stretched"])
+def test_surfaces_with_the_fewest_faces_enclose_their_center(kind: Any) -> None:
+    found = mesh_dynamics("heat", number=20, faces=32, steps=1, tessellation=kind)
+    for mesh in found.meshes:
+        vertices, faces = mesh.vertices.numpy(), mesh.faces.numpy()
+        assert surface_defect(vertices, faces, 0) is None
+        volumes = np.linalg.det(vertices[faces])  # of tetrahedra with the center
+        assert (volumes > 0).all() or (volumes < 0).all()
+    for faces in (8, 10, 30):
+        message = f"faces of a {kind} mesh must be at least 32, got {faces}"
+        refused(message, mesh_dynamics, faces=faces, tessellation=kind)
+
+
 def test_what_is_out_of_range_is_named() -> None:
     refused("equation must be one of heat, wave, sheet", mesh_dynamics, "fire")
     refused("tessellation must be one of", mesh_dynamics, tessellation="square")

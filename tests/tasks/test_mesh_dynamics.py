@@ -14,10 +14,11 @@ from equigeo.tasks.mesh_dynamics import (
     DynamicsModel,
     DynamicsModelConfig,
     MeshDynamics,
+    SurfaceStates,
     TrainedDynamics,
     evaluate_mesh_dynamics,
+    rollout,
 )
-from equigeo.tasks.mesh_dynamics.model import SurfaceStates
 from equigeo.tasks.mesh_dynamics.task import relative_error
 from equigeo.testing import assert_equivariant, tolerance
 from tests.mesh import shapes
@@ -101,6 +102,38 @@ def test_errors_are_those_relative_to_no_change() -> None:
     assert relative_error(half, want, still) == pytest.approx(0.5)
 
 
+def test_a_rollout_repeats_single_steps() -> None:
+    model, now = network("wave"), state("wave")
+    found = rollout(model, MESH, now, steps=2)
+    start = SurfaceStates.of(MESH, 0.8, now)
+    first = model(start)
+    assert torch.equal(found, torch.stack([now, first, model(start.with_state(first))]))
+    assert not found.requires_grad
+    assert model.training
+    assert torch.equal(rollout(model, MESH, now, steps=0), now[None])
+    refused("steps must be at least 0", rollout, model, MESH, now, -1)
+    refused(r"state must be \(6, 2\)", rollout, model, MESH, state("heat"), 1)
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_a_coarse_simulation_has_errors_on_finer_meshes_that_fall(equation: str) -> None:
+    *coarse, fine = (mesh_dynamics(equation, number=1, faces=n) for n in (32, 128, 512))
+    errors = []
+    for data in coarse:  # whose vertices are the first ones of the finer meshes
+        vertices = data.meshes[0].num_vertices
+        shared = fine.meshes[0].vertices[:vertices]
+        torch.testing.assert_close(data.meshes[0].vertices, shared, **tolerance(torch.float64))
+        want = fine.states[0][:, :vertices]
+        errors.append(relative_error([data.states[0]], [want], [want[:1].expand_as(want)]))
+    assert 0 < errors[1] < errors[0] < 2
+
+
+def test_simulations_are_the_same_for_every_seed() -> None:
+    small = DynamicsConfig(trajectories=1, steps=1, faces=32)
+    one, other = (MeshDynamics().load(replace(small, seed=seed)) for seed in (0, 1))
+    assert torch.equal(one.states[0], other.states[0])
+
+
 def test_noise_is_on_inputs_alone_and_repeats() -> None:
     config = DynamicsConfig(equation="wave", trajectories=2, steps=3, faces=32)
     task = MeshDynamics()
@@ -144,5 +177,8 @@ def test_what_does_not_fit_is_named() -> None:
     refused("state_scales must have 2 entries for wave", network, "wave", state_scales=(1.0,))
     given = SurfaceStates.of(MESH, 0.8, state("wave"))
     refused(r"state must be \(6, 1\)", network("heat"), given)
+    refused(r"state must be \(6, dim\)", SurfaceStates.of, MESH, 0.8, state("wave", 5))
+    for reach in (0.0, float("nan"), float("inf")):
+        refused("reach must be positive and finite", SurfaceStates.of, MESH, reach, state("wave"))
     trained = TrainedDynamics(network("heat"), (), DynamicsConfig(), "0")
     refused("trajectories must be positive", evaluate_mesh_dynamics, trained, trajectories=0)

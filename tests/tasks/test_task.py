@@ -15,7 +15,7 @@ __all__ = ["config", "refused"]  # fixtures
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_options_of_training_are_fields_of_the_configuration(task):
-    names = {field.name for field in fields(task.config_type)}
+    names = {field.name for owner in (task.config_type, Recipe) for field in fields(owner)}
     assert {argument.name for argument in task.train_arguments} <= names
     assert set(task.config_type.unused) <= {field.name for field in fields(Recipe)}
     assert task.config_type.recipes

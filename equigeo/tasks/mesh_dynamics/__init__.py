@@ -1,12 +1,13 @@
 """Dynamics on meshes: the next state of vertices, learned from simulated trajectories."""
 
-from equigeo.tasks.mesh_dynamics.model import DynamicsModel, DynamicsModelConfig
+from equigeo.tasks.mesh_dynamics.model import DynamicsModel, DynamicsModelConfig, SurfaceStates
 from equigeo.tasks.mesh_dynamics.task import (
     DYNAMICS_RECIPES,
     DynamicsConfig,
     MeshDynamics,
     TrainedDynamics,
     evaluate_mesh_dynamics,
+    rollout,
 )
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "DynamicsModel",
     "DynamicsModelConfig",
     "MeshDynamics",
+    "SurfaceStates",
     "TrainedDynamics",
     "evaluate_mesh_dynamics",
+    "rollout",
 ]
 __dir__ = __all__.copy

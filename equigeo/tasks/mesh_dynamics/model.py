@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import torch
@@ -58,18 +59,45 @@ class DynamicsModelConfig(Config):
 
 @dataclass(frozen=True, eq=False)
 class SurfaceStates:
-    """States of the vertices of one or more meshes, and the edges that attention reads."""
+    """States of the vertices of one or more meshes, and the edges that attention reads.
+
+    Make them by :meth:`of` and :meth:`batch`; the constructor does not validate.
+
+    Parameters
+    ----------
+    mask : EdgeIndex
+        Edges between vertices, see :func:`equigeo.mesh.attention_mask`.
+    step : Tensor, (edges, 3)
+        From target to source on the mesh, at rest for a sheet.
+    weight : Tensor, (edges, 1)
+        Logarithm of the area at the source over the mean of its mesh.
+    state : Tensor, (vertices, dim)
+
+    Examples
+    --------
+    >>> from equigeo.datasets import mesh_dynamics
+    >>> data = mesh_dynamics("wave", number=2, faces=32, steps=1)
+    >>> parts = [SurfaceStates.of(m, 0.5, s[0]) for m, s in zip(data.meshes, data.states)]
+    >>> SurfaceStates.batch(parts).state.shape
+    torch.Size([36, 2])
+    """
 
     mask: EdgeIndex
-    step: Tensor  # (edges, 3): from target to source on the mesh
-    weight: Tensor  # (edges, 1): logarithm of the area at the source over the mean of its mesh
-    state: Tensor  # (vertices, dim)
+    step: Tensor
+    weight: Tensor
+    state: Tensor
 
     __repr__ = brief_fields
 
     @classmethod
     def of(cls, mesh: TriangleMesh, reach: float, state: Tensor) -> SurfaceStates:
-        """Return a state on a mesh with neighborhoods of about a length, in the state's dtype."""
+        """Return a state (vertices, dim) on a mesh, in the dtype of the state.
+
+        ``reach`` is the length of the neighborhoods, that of the configuration of a model.
+        """
+        if not 0 < reach < inf:
+            raise ValueError(f"reach must be positive and finite, got {reach}")
+        check_shape(state, "state", (mesh.num_vertices, "dim"))
         corners = mesh.vertices[mesh.faces]
         sides = corners.roll(-1, 1) - corners
         edge = float(sides.norm(dim=2).mean()) if mesh.num_faces else reach
