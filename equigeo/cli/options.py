@@ -65,12 +65,12 @@ RECIPE: Final = (
         metavar="X", unit="logarithm",
     ),
     Argument(
-        "--resolutions", "draw meshes with so many times their faces, too", numbers,
+        "--resolutions", "draw also from meshes with X and Y times their faces", numbers,
         metavar="X,Y", unit="times",
     ),
     Argument(
-        "--damaged", "draw so many versions with random holes, noise and debris, too", natural,
-        metavar="N", unit="per mesh",
+        "--damaged", "draw also from N versions of every mesh with random holes, noise and debris",
+        natural, metavar="N", unit="per mesh",
     ),
     Argument(
         "--ema-decay", "decay per step of the running average of weights; 0: none", number,
@@ -91,7 +91,7 @@ RUN: Final = (
     ),
     Argument(
         "--time-limit",
-        "stop after so many minutes, with a checkpoint to --resume from (default: none)", number,
+        "stop after MINUTES minutes, with a checkpoint to --resume from (default: none)", number,
         metavar="MINUTES", unit="minutes",
     ),
     Argument("--seed", "seed of everything random (default: 0)", natural, metavar="N"),

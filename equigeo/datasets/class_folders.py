@@ -30,7 +30,10 @@ FRACTIONS = (
     "fractions of training, optionally validation, and test files with the sum 1, such as "
     "0.7,0.15,0.15"
 )
-_UNSPLIT = "; files without these folders are split by fractions, such as 0.7,0.15,0.15"
+_UNSPLIT = (
+    "; split=(0.7, 0.15, 0.15), as an option --split 0.7,0.15,0.15, draws the parts of files "
+    "without these folders"
+)
 
 
 def data_folder(given: Path, has_layout: Callable[[Path], bool]) -> Path:

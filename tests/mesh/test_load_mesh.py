@@ -357,6 +357,9 @@ def test_3mf_is_read_by_trimesh_or_names_what_it_needs(tmp_path, monkeypatch):
         refused("is no 3MF file with triangles", load_mesh, path, error=MeshError)
         part, damaged = files.threemf_part(), "is no 3MF file with triangles"
         other = files.threemf_part(files.VERTICES + 5)
+        slices = '<slicestack><vertices><vertex x="1" y="2"/></vertices></slicestack>'
+        path.write_bytes(files.threemf(f"{part}{slices}"))  # of an extension: no vertices of a mesh
+        assert load_mesh(path)[0].num_faces == len(files.FACES)
         for parts in ((part + other,), (part, other)):  # in one file, or in one each
             path.write_bytes(files.threemf(*parts))
             assert load_mesh(path)[0].num_faces == 2 * len(files.FACES)
@@ -365,7 +368,9 @@ def test_3mf_is_read_by_trimesh_or_names_what_it_needs(tmp_path, monkeypatch):
             ('v1="1"', 'v1="-1"', "refers to vertex -1 of a part that has 5"),
             ('v1="1"', 'v1="1_0"', damaged),
             ('v1="1" v2="2"', 'v1="1 2" v2=""', damaged),
+            ('v1="1"', 'v1="\u0661"', damaged),  # a digit for Python, not for NumPy
             ('x="0.0"', 'x="a"', damaged),
+            ("<mesh>", f"<mesh>{part}", damaged),
         ):
             for i, name in itertools.product((0, 1), ("one", "two")):
                 parts = [part, part]

@@ -24,7 +24,14 @@ from equigeo.mesh.geometry.orient import Surface
 from equigeo.mesh.io.ply import format_ply
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.report import render_report
-from equigeo.tasks import TASKS, MeshRegression, find_task
+from equigeo.tasks import (
+    TASKS,
+    MeshClassification,
+    MeshRegression,
+    MeshSegmentation,
+    find_task,
+)
+from equigeo.tasks.common.mesh_data import evaluated_config
 from equigeo.tasks.mesh_classification.run import MeshConfig, mesh_digests
 from equigeo.tasks.mesh_regression import (
     REGRESSION_RECIPES,
@@ -40,6 +47,7 @@ from equigeo.tasks.mesh_regression.task import (
     warn_of_sizes,
 )
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
+from equigeo.tasks.pointcloud import PointConfig
 from equigeo.training.data import LabelledBatch
 from tests.datasets.segmentation.segmentation_files import write_obj
 from tests.mesh import shapes
@@ -320,6 +328,15 @@ def test_parts_are_drawn_by_fractions_and_counted(tmp_path):
         MeshConfig("cubes", split="0.5,0.5")
     assert MeshRegressionConfig("cubes", split="0.5,0.5").fractions == (0.5, 0.5)  # a folder
     assert SegmentationConfig("cubes", split="0.5,0.5").fractions == (0.5, 0.5)
+    for kind in (MeshConfig, MeshRegressionConfig, SegmentationConfig, PointConfig):
+        run, drawn = kind("mine", holdout=2), kind("mine", split="0.5,0.5")
+        assert evaluated_config(run, "mine", None) == run
+        assert evaluated_config(drawn, None, None) == drawn
+        assert evaluated_config(drawn, "other", None) == kind("other")
+        assert evaluated_config(run, "other", "0.5,0.5") == replace(drawn, data="other")
+        assert evaluated_config(run, None, "0.5,0.5") == drawn
+    for task in (MeshRegression(), MeshSegmentation(), MeshClassification()):
+        assert "--split" in [argument.flag for argument in task.evaluate_arguments]
 
 
 TABLES = [

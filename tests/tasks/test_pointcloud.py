@@ -1,6 +1,7 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -347,7 +348,14 @@ def test_parts_are_drawn_by_fractions_and_other_data_are_evaluated_as_shipped(co
     assert ", split 0.5,0.25,0.25" in PointCloudClassification().describe(given, val)
     trained = PointCloudClassification().train(given, tmp_path / "run")
     assert len(evaluate_point_classifier(trained).labels) == 2
-    refused("found no class folders", evaluate_point_classifier, trained, data=f"{data}/../data")
+    other = f"{data}/../data"
+    evaluated = partial(evaluate_point_classifier, trained, data=other)
+    for call in (evaluated, partial(load_clouds, replace(given, split="folder"))):
+        refused("found no class folders.* --split 0.7,0.15,0.15, draws", call)
+    assert len(evaluated(split="0.25,0.75").labels) == 6
+    evaluate = ["evaluate", str(tmp_path / "run/model.ckpt"), "--data", other, "--allow-trained"]
+    assert main([*evaluate, "--split", "0.5,0.5", "--json", str(tmp_path / "found.json")]) == 0
+    assert len(json.loads((tmp_path / "found.json").read_text())["labels"]) == 4
     refused("has parts of its own", load_clouds, replace(config, split="0.5,0.5"))
     refused("split must be folder or positive fractions", PointConfig, "x", split="17")
 

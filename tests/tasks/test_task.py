@@ -92,7 +92,7 @@ def test_wrong_options_of_training_are_named(task, options, part, refused, tmp_p
         ("affnist cnn", ("--seed", "1"), "--seed is for checkpoints of the task 'mesh-class"),
         ("affnist cnn", ("--test", "rotated"), "rotated"),
         ("affnist cnn", ("--data", "none"), "none: no such folder"),
-        ("pointcloud mds", ("--split", "test"), "--split is for checkpoints of the task"),
+        ("pointcloud mds", ("--split", "test"), "split must be folder or positive fractions"),
         ("pointcloud mds", ("--images", "3"), "--images is for checkpoints"),
         ("pointcloud mds", ("--data", "none"), "no such file"),
         ("tsp", ("--split", "test"), "--split is for checkpoints of the task"),

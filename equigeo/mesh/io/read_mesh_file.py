@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,7 @@ _READERS: dict[str, Callable[[bytes], FileMesh]] = {
 }
 _SCENES = {".glb": read_glb, ".gltf": read_gltf}  # which also take the folder
 _BY_TRIMESH = ".3mf"
+_NUMBERS = {"vertex": ("x", "y", "z"), "triangle": ("v1", "v2", "v3")}  # attributes in 3MF
 MESH_SUFFIXES = tuple(sorted([*_READERS, *_SCENES, _BY_TRIMESH]))
 _STARTS = {  # of the content by format; those of binary STL are arbitrary
     ".3mf": rb"PK\x03\x04",
@@ -72,6 +73,7 @@ def _read_3mf(data: bytes) -> FileMesh:
     if find_spec("lxml") is None or find_spec("networkx") is None:
         raise MeshError("is read by trimesh, which needs: pip install lxml networkx")
     import trimesh  # which loads SciPy
+    from lxml.etree import XMLParser, fromstring  # type: ignore[import-untyped]
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -80,7 +82,8 @@ def _read_3mf(data: bytes) -> FileMesh:
                 raise MeshError(f"unpacks to {size} bytes, more than {MAX_FILE_BYTES}")
             for name in archive.namelist():
                 if name.lower().endswith(".model"):
-                    _check_parts(archive.read(name))
+                    parser = XMLParser(target=_Parts(), resolve_entities=False)
+                    fromstring(archive.read(name), parser)
         scene = trimesh.load_scene(io.BytesIO(data), file_type="3mf", process=False)
         mesh: Any = scene.to_mesh()
         vertices, faces = np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64)
@@ -93,24 +96,41 @@ def _read_3mf(data: bytes) -> FileMesh:
     return FileMesh(vertices.reshape(-1, 3), faces.reshape(-1), np.full(len(faces), 3))
 
 
-def _check_parts(model: bytes) -> None:
-    """Raise for wrong numbers: trimesh joins parts of one object without validating them."""
-    from lxml.etree import iterparse  # type: ignore[import-untyped]
+class _Parts:
+    """Parser target that raises for wrong numbers, which trimesh joins without validating them."""
 
-    for _, part in iterparse(io.BytesIO(model), tag="{*}mesh", resolve_entities=False):
-        rows = [[row.attrib[axis] for axis in "xyz"] for row in part.iter("{*}vertex")]
-        faces = [[row.attrib[v] for v in ("v1", "v2", "v3")] for row in part.iter("{*}triangle")]
-        if any("_" in number for row in rows + faces for number in row):  # which NumPy reads
-            raise ValueError("numbers must have no underscore")
-        np.array(rows, np.float64)  # raises for other text
-        corners = np.array(faces, np.int64)
-        outside = corners[(corners < 0) | (corners >= len(rows))]
+    def __init__(self) -> None:
+        self.texts: dict[str, list[str]] | None = None  # of the mesh that is parsed
+
+    def start(self, tag: str, values: Mapping[str, str]) -> None:
+        name = tag.rpartition("}")[2]
+        if name == "mesh":
+            if self.texts is not None:
+                raise ValueError("a mesh must contain no other mesh")
+            self.texts = {kind: [] for kind in _NUMBERS}
+        elif self.texts is not None and name in _NUMBERS:
+            a, b, c = _NUMBERS[name]
+            self.texts[name] += values[a], values[b], values[c]
+
+    def end(self, tag: str) -> None:
+        if self.texts is None or tag.rpartition("}")[2] != "mesh":
+            return
+        (rows, faces), self.texts = self.texts.values(), None
+        for texts in (rows, faces):
+            joined = "".join(texts)
+            if "_" in joined or not joined.isascii():  # Python reads these, NumPy stops there
+                raise ValueError("numbers must have no underscore and no foreign digits")
+        number = sum(1 for _ in map(float, rows)) // 3  # float raises for other text
+        corners = np.fromiter(map(int, faces), np.int64, len(faces))
+        outside = corners[(corners < 0) | (corners >= number)]
         if len(outside):
             raise MeshError(
-                f"has a face that refers to vertex {outside[0]} of a part that has {len(rows)} "
+                f"has a face that refers to vertex {outside[0]} of a part that has {number} "
                 "(counted from 0); export the mesh again"
             )
-        part.clear()
+
+    def close(self) -> None:
+        pass
 
 
 def _content(path: Path) -> bytes:

@@ -103,6 +103,24 @@ class SplitRunConfig(RunConfig):
         return super().from_dict(values)
 
 
+_SplitConfig = TypeVar("_SplitConfig", bound=SplitRunConfig)
+
+
+def evaluated_config(
+    config: _SplitConfig,  # of the training, with `holdout`
+    data: str | None,
+    split: str | None,
+    **changes: Any,
+) -> _SplitConfig:
+    """Return the configuration to evaluate on: the test part of other data or another split."""
+    if data not in (None, config.data):
+        changes |= {"data": data, "holdout": 0}
+        changes |= {"split": "folder"} if config.fractions else {}
+    if split is not None:
+        changes |= {"split": split, "holdout": 0}
+    return replace(config, **changes)
+
+
 BUILTIN: Final = "builtin"
 
 
@@ -144,13 +162,16 @@ LOADING: Final = (
 """Options of the fields of `MeshRunConfig`."""
 HOLDOUT: Final = Argument(
     "--holdout",
-    "evaluate on N training meshes, held out, and leave the test part unseen",
-    natural, metavar="N", unit="training meshes",
+    "evaluate on N training samples, per class in classification, held out, and leave the test part"
+    " unseen", natural, metavar="N", unit="training samples",
 )  # fmt: skip
 SPLIT: Final = Argument(
     "--split", f"draw the parts by {FRACTIONS} (default: the parts of the folder)",
     metavar="FRACTIONS",
 )  # fmt: skip
+EVALUATED_SPLIT: Final = Argument(
+    "--split", "split to evaluate on (default: that of the training)", metavar="folder|FRACTIONS"
+)
 INPUTS: Final = (
     Argument(
         "--sizes", "read the logarithms of these sizes of a mesh, too: area, volume, length;"

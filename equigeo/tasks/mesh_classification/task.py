@@ -35,6 +35,8 @@ from equigeo.tasks.common.measures import (
     ranking,
 )
 from equigeo.tasks.common.mesh_data import (
+    EVALUATED_SPLIT,
+    HOLDOUT,
     INPUTS,
     LARGEST_SHOWN,
     LOADING,
@@ -42,6 +44,7 @@ from equigeo.tasks.common.mesh_data import (
     SPLIT,
     VALIDATED,
     MeshRunConfig,
+    evaluated_config,
     evaluated_part,
     repair_summary,
     report_facts,
@@ -365,6 +368,7 @@ class MeshTask(Task[_Config, _Data, _Trained]):
         Argument(
             "--data", "default: the training data of the model", metavar="builtin|DIR|ARCHIVE"
         ),
+        EVALUATED_SPLIT,
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
         ALLOW_TRAINED,
     )
@@ -413,11 +417,7 @@ class MeshTask(Task[_Config, _Data, _Trained]):
         return EvaluationOutput(text, found.to_dict(), render_report(results))
 
     def _evaluated(self, options: argparse.Namespace, trained: _Trained) -> Any:
-        """Return the configuration of the data to evaluate on: other data, or those of training."""
-        config = trained.config
-        if options.data in (None, config.data):
-            return config
-        return replace(config, data=options.data, holdout=0, split="folder")
+        return evaluated_config(trained.config, options.data, options.split)
 
     @abstractmethod
     def _split(self, dataset: Any, config: Any, *, validate: bool = False) -> tuple[Tensor, Tensor]:
@@ -493,21 +493,16 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
             f" {FRACTIONS}", metavar=_SPLITS,
         ),
         _SPLIT_INDEX,
-        Argument(
-            "--holdout",
-            "evaluate on N training meshes per class, held out, and leave the test part unseen",
-            natural, metavar="N", unit="training meshes",
-        ),
-        *LOADING, *INPUTS,
+        HOLDOUT, *LOADING, *INPUTS,
     )  # fmt: skip
     evaluate_arguments = (
         Argument(
             "--data", "default: the training data of the model",
             metavar="builtin|cubes|DIR|ARCHIVE",
         ),
-        Argument(
-            "--split", "split to evaluate on (default: that of the training); meshes: the test part"
-            " of folder, 16, 10, 5 or fractions", metavar=_SPLITS,
+        replace(
+            EVALUATED_SPLIT, help=f"{EVALUATED_SPLIT.help}; meshes: the test part of folder, 16,"
+            " 10, 5 or fractions", metavar=_SPLITS,
         ),
         _SPLIT_INDEX,
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
@@ -571,17 +566,10 @@ def _evaluate(test: LabelledMeshes, name: str, model: nn.Module) -> dict[str, fl
 
 def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
     """Override the data settings of the training configuration with command-line options."""
-    # Other data or another split: the test part is evaluated.
-    changes: dict[str, Any] = {}
-    if options.data not in (None, config.data):
-        changes |= {"data": options.data, "holdout": 0}
-        changes |= {"split": "folder"} if config.fractions else {}
-    if options.split is not None:
-        changes |= {"split": options.split, "holdout": 0}
-        changes |= {} if options.split == config.split else {"split_index": 0}
-    if options.split_index is not None:
-        changes["split_index"] = options.split_index
-    return replace(config, **changes)
+    index = options.split_index
+    if index is None:
+        index = config.split_index if options.split in (None, config.split) else 0
+    return evaluated_config(config, options.data, options.split, split_index=index)
 
 
 def _text(evaluation: MeshEvaluation) -> str:

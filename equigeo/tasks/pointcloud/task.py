@@ -35,9 +35,12 @@ from equigeo.tasks.common.measures import (
     relative_change,
 )
 from equigeo.tasks.common.mesh_data import (
+    EVALUATED_SPLIT,
+    HOLDOUT,
     SPLIT,
     VALIDATED,
     SplitRunConfig,
+    evaluated_config,
     has_validation,
     hold_out,
 )
@@ -374,11 +377,17 @@ class PointEvaluation(Evaluation):
 
 
 def evaluate_point_classifier(
-    classifier: TrainedPointClassifier, *, data: str | None = None, seed: int = 0
+    classifier: TrainedPointClassifier,
+    *,
+    data: str | None = None,
+    seed: int = 0,
+    split: str | None = None,
 ) -> PointEvaluation:
-    """Classify the evaluation clouds of the training, or the test clouds of ``data``, and copies.
+    """Classify the evaluation clouds of the training, or other test clouds, and copies.
 
-    ``seed`` determines the copies. The classes of the data must be those of the classifier.
+    ``data`` and ``split``, as in ``PointConfig``, select other clouds; without ``split``, the
+    folder of other data has its own parts. ``seed`` determines the copies. The classes of the data
+    must be those of the classifier.
 
     Examples
     --------
@@ -390,9 +399,7 @@ def evaluate_point_classifier(
         ...
     ValueError: nowhere: no such file or folder
     """
-    config = classifier.config
-    if data not in (None, config.data):
-        config = replace(config, data=data, holdout=0, split="folder")
+    config = evaluated_config(classifier.config, data, split)
     whole = whole_clouds(config).evaluated
     test = replace(whole, points=fewer_points(whole.points, config.points))
     if test.classes != classifier.classes:
@@ -461,15 +468,12 @@ class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassif
         Argument(
             "--points", "points of every cloud", positive, metavar="N", unit="points"
         ),
-        Argument(
-            "--holdout",
-            "evaluate on N training clouds per class, held out, and leave the test part unseen",
-            natural, metavar="N", unit="training clouds",
-        ),
+        HOLDOUT,
         SPLIT,
     )  # fmt: skip
     evaluate_arguments = (
         Argument("--data", "default: the training data of the model", metavar="DIR|ARCHIVE"),
+        EVALUATED_SPLIT,
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
         ALLOW_TRAINED,
     )
@@ -513,7 +517,9 @@ class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassif
     def evaluate(
         self, trained: TrainedPointClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
-        evaluation = evaluate_point_classifier(trained, data=options.data, seed=options.seed or 0)
+        evaluation = evaluate_point_classifier(
+            trained, data=options.data, seed=options.seed or 0, split=options.split
+        )
         seen = describe_trained_on(
             evaluation.trained_on, len(evaluation.labels), "clouds", allowed=options.allow_trained
         )
