@@ -69,10 +69,7 @@ def load(path: Path) -> MeshDataset:
         faces = np.split(data["faces"].astype(np.int64), data["face_offset"][1:-1])
         labels = torch.from_numpy(data["label"].astype(np.int64))
     return MeshDataset(
-        meshes=tuple(
-            TriangleMesh(torch.from_numpy(v), torch.from_numpy(f))
-            for v, f in zip(vertices, faces, strict=True)
-        ),
+        meshes=tuple(TriangleMesh(*pair) for pair in zip(vertices, faces, strict=True)),
         labels=labels,
         classes=tuple(f"class {k}" for k in range(int(labels.max()) + 1)),
         names=tuple(f"shape {k}" for k in range(len(labels))),

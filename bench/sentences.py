@@ -186,22 +186,12 @@ def shape_sentences() -> Iterator[tuple[str, str]]:
     yield BENCHMARKS, f"Intervals of {LEVEL:.0%} ("
 
 
-def spelled_minutes(seconds: float) -> str:
-    """Return a rounded duration, in words up to ten minutes."""
-    number = round(seconds / 60)
-    if number < 1:
-        return "less than one minute"
-    words = "one two three four five six seven eight nine ten".split()
-    word = words[number - 1] if number <= len(words) else str(number)
-    return f"{word} minute" if number == 1 else f"{word} minutes"
-
-
 def kernel_sentences() -> Iterator[tuple[str, str]]:
     builds = {build["kernels"]: median(build["seconds"]) for build in record("build")["builds"]}
     a, b, c = builds["native"], builds["all"], record("build")["example"]["seconds"][0]
     yield INSTALL, f"for one instruction set in {a:.0f} s and for all three in {b:.0f} s."
     yield INSTALL, f"`make example` takes {c:.0f} s in a fresh clone"
-    yield README, f"write a report ({spelled_minutes(c)} on two"
+    yield README, f"write a report ({c / 60:.0f} minutes on two"
     yield CHANGELOG, f"it takes {a:.0f} s for one instruction set and {b:.0f} s for all three"
     machines = [record(f"rooflines_{isa}")["machine"] for isa in ISAS]
     (a, b, c, d), (e, f, g, h) = (

@@ -16,7 +16,6 @@ from bench.figures import (
     sentences,
     updated,
 )
-from bench.sentences import spelled_minutes
 
 UNITS = (
     r"%|percent|us|ms|s|min|minutes|seconds|microseconds|hours|GiB|MiB|GB/s|meV|meV/A|GFLOP"
@@ -87,22 +86,6 @@ def test_other_numbers_are_found_and_replaced():
 )
 def test_numbers_keep_their_decimals(written, values, expected):
     assert row(written, values) == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (0.4, "less than one minute"),
-        (29, "less than one minute"),
-        (31, "one minute"),
-        (128.75, "two minutes"),
-        (215, "four minutes"),
-        (600, "ten minutes"),
-        (3600, "60 minutes"),
-    ],
-)
-def test_durations_are_spelled_in_minutes(seconds, expected):
-    assert spelled_minutes(seconds) == expected
 
 
 @pytest.mark.parametrize("values", [[1.0], [1.0, 2.0, 3.0]])

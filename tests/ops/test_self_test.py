@@ -37,6 +37,7 @@ SPHERE, EVEN = ["0e", "1o", "2e", "3o"], ["0e", "1e", "2e", "3e"]
 ASKS_FOR_A_DEVICE = {
     "equigeo/_core/tensors.py": "values on the CPU are read at once; autocast has types by device",
     "equigeo/affine/group_conv.py": "dense convolutions have another fast format on the CPU",
+    "equigeo/cli/options.py": "threads are chosen for work on the CPU",
     "equigeo/groups/algebra.py": "the meta device has no automatic types",
     "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/library.py": "which library has which op",
