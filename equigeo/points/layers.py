@@ -222,7 +222,7 @@ def masked_max(
 
 def largest(x: Tensor, dim: int) -> Tensor:
     """Return the maximum along an axis, whose gradient goes to one element."""
-    # Without derivatives, `amax` saves the index; its own are shared by equal elements.
+    # `amax` computes no index and is faster, but equal elements share its derivative.
     transformed = not torch.compiler.is_compiling() and (
         transforms_active() or forward_mode_active()
     )

@@ -159,11 +159,7 @@ class MaskedAttention(SavedOptions):
         """Return features as tensors; raise unless they fit the mask and the layer."""
         if not isinstance(mask, EdgeIndex):
             raise TypeError(f"mask must be an EdgeIndex, got {kind_of(mask)}")
-        if mask.num_sources != mask.num_targets:
-            raise ValueError(
-                "mask must have as many sources as targets, "
-                f"got {mask.num_sources} and {mask.num_targets}"
-            )
+        _check_square("mask", mask)
         if (x_edge is None) != (self.edge_copies is None):
             wanted = "none, as the layer has no rep_edge" if x_edge is not None else "features"
             raise ValueError(f"x_edge must be {wanted}, got {kind_of(x_edge)}")
@@ -175,6 +171,14 @@ class MaskedAttention(SavedOptions):
             check_like(tensor, name, weight)
             found.append(tensor)
         return found[0], found[1] if len(found) > 1 else None
+
+
+def _check_square(name: str, graph: EdgeIndex) -> None:
+    sources, targets = graph.num_sources, graph.num_targets
+    if sources != targets:
+        raise ValueError(
+            f"{name} must have as many sources as targets, got {sources} and {targets}"
+        )
 
 
 def _share(rep: Representation, heads: int) -> Representation:
@@ -294,11 +298,7 @@ def _steps(graph: TriangleMesh | EdgeIndex) -> tuple[Array, Array, int, torch.de
         return *joined, graph.num_vertices, graph.faces.device
     if not isinstance(graph, EdgeIndex):
         raise TypeError(f"graph must be a TriangleMesh or an EdgeIndex, got {kind_of(graph)}")
-    if graph.num_sources != graph.num_targets:
-        raise ValueError(
-            "graph must have as many sources as targets, "
-            f"got {graph.num_sources} and {graph.num_targets}"
-        )
+    _check_square("graph", graph)
     source, target = graph.edge_index.cpu().numpy()
     return source, target, graph.num_targets, graph.edge_index.device
 
