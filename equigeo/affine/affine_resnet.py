@@ -12,11 +12,11 @@ from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_tensor, check_like, check_shape
 from equigeo._core.config import check_config, override
-from equigeo._core.tensors import plain_tensors
+from equigeo._core.tensors import any_global_hook, autocast_active, is_eager, plain_tensors
 from equigeo.affine.affine_resnet_config import AffineResNetConfig, HeadConfig
 from equigeo.affine.group_conv import GroupConv, GroupConvolution, LiftConv, SeparableGroupConv
 from equigeo.affine.moment_frame import MomentFrame
-from equigeo.affine.samples import GroupPool, sample_norm
+from equigeo.affine.samples import GroupPool, normalize, sample_norm
 from equigeo.groups import (
     Affine,
     GroupSamples,
@@ -24,6 +24,7 @@ from equigeo.groups import (
     pair_samples,
     sample_stretches,
 )
+from equigeo.nn.module import has_hooks
 from equigeo.nn.state import SavedConfig
 from equigeo.reps import Trivial
 
@@ -139,15 +140,27 @@ class AffineResNet(SavedConfig):
         check_shape(x, "images", ("B", self.config.in_channels, "H", "W"))
         check_like(x, "images", weight)
         config, (first, last) = self.config, self._samples(x)
-        rim = config.convolutions.rim
-        x = x if self.frame is None else disc_taper(self.frame(x), rim)
-        x = disc_taper(F.gelu(self.lift_norm(self.lift(x, first)[0])), rim)
+        rim, overwrite = config.convolutions.rim, self._may_overwrite(x)
+        x = x if self.frame is None else disc_taper(self.frame(x), rim, overwrite)
+        x = disc_taper(activate(self.lift_norm, self.lift(x, first)[0], overwrite), rim, overwrite)
         for stage, norm, pool in zip(self.stages, self.pool_norms, config.stages.pool, strict=True):
-            x = disc_taper(stage(x, first), rim)
+            x = disc_taper(stage(x, first, overwrite), rim, overwrite)
             if pool:
-                x = disc_taper(F.gelu(downsample(norm(x), config.stages.pooling)), rim)
+                x = downsample(normalize(norm, x, overwrite), config.stages.pooling)
+                x = disc_taper(gelu(x, overwrite), rim, overwrite)
         x, outputs = self.last(x, first, last)
-        return self.head(F.gelu(self.last_norm(x)), outputs)
+        return self.head(activate(self.last_norm, x, overwrite), outputs)
+
+    def _may_overwrite(self, x: Tensor) -> bool:
+        """Return whether nothing but this call reads results of the layers."""
+        # Each large result in memory of its own costs more than the elementwise op that fills it.
+        if torch.is_grad_enabled() or self.training or autocast_active() or not is_eager(x):
+            return False
+        own = ("equigeo", "torch")
+        return not any_global_hook() and all(
+            type(part).__module__.partition(".")[0] in own and not has_hooks(part)
+            for part in self.modules()
+        )
 
     def _samples(self, like: Tensor) -> tuple[GroupSamples, GroupSamples]:
         """Return samples of all features but the last, and of the last."""
@@ -187,12 +200,13 @@ class GroupResidual(nn.Module):
         self,
         x: Tensor,  # (B, C, N, *S)
         samples: GroupSamples,
+        overwrite: bool = False,  # results of layers
     ) -> Tensor:  # (B, C, N, *S)
         """Convolve and add the input; the samples do not change."""
         y = x
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            y = F.gelu(norm(conv(y, samples)[0]))
-        return x + y
+            y = activate(norm, conv(y, samples)[0], overwrite)
+        return y.add_(x) if overwrite else x + y
 
 
 class ResidualStage(nn.Module):
@@ -219,12 +233,12 @@ class ResidualStage(nn.Module):
             ]
             self.blocks.append(GroupResidual(convs, norm))
 
-    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Convolve; shapes as of :class:`GroupResidual`, with ``width`` output channels."""
+    def forward(self, x: Tensor, samples: GroupSamples, overwrite: bool = False) -> Tensor:
+        """Convolve; arguments as of :class:`GroupResidual`, with ``width`` output channels."""
         if self.widen is not None and self.widen_norm is not None:
-            x = F.gelu(self.widen_norm(self.widen(x, samples)[0]))
+            x = activate(self.widen_norm, self.widen(x, samples)[0], overwrite)
         for block in self.blocks:
-            x = block(x, samples)
+            x = block(x, samples, overwrite)
         return x
 
 
@@ -244,6 +258,16 @@ def make_group_conv(
             group, channels, width, spec, spatial="dense", padding=padding, bias=False
         )
     return GroupConv(group, channels, width, spec, padding=padding, bias=False)
+
+
+def activate(norm: nn.Module, x: Tensor, overwrite: bool) -> Tensor:
+    """Normalize features and apply GELU."""
+    return gelu(normalize(norm, x, overwrite), overwrite)
+
+
+def gelu(x: Tensor, overwrite: bool) -> Tensor:
+    """Apply GELU, in the memory of the features if it may be overwritten."""
+    return torch.ops.aten.gelu_(x) if overwrite else F.gelu(x)
 
 
 def downsample(
@@ -278,6 +302,7 @@ def _binomial(size: int, like: Tensor) -> Tensor:
 def disc_taper(
     x: Tensor,  # (..., H, W)
     rim: float,  # share of the radius over which features decrease; 0 returns x
+    overwrite: bool = False,  # x
 ) -> Tensor:
     """Taper features of the plane to zero at the inscribed circle."""
     if rim == 0:
@@ -290,7 +315,8 @@ def disc_taper(
     )
     radius = (down[:, None].square() + right.square()).sqrt()
     t = ((1 - radius) / rim).clamp(0, 1)
-    return x * (t.square() * (3 - 2 * t))  # cubic with zero slope at both ends
+    taper = t.square() * (3 - 2 * t)  # cubic with zero slope at both ends
+    return x.mul_(taper) if overwrite else x * taper
 
 
 # Factors on attention scores and on the prior, whose weights start at zero: an optimizer step

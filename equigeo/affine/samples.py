@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from equigeo._core.checks import checked_integer, convert_integers, kind_of
-from equigeo._core.tensors import values_readable
+from equigeo._core.tensors import HALF, values_readable
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.groups.samples import split_component
 from equigeo.reps import Representation, Trivial
@@ -222,6 +222,21 @@ class SampleLayerNorm(nn.Module):
 def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
     """Return the normalization "batch" or "layer" for features ``(B, C, N, *S)``."""
     return SampleBatchNorm(channels) if name == "batch" else SampleLayerNorm()
+
+
+def normalize(norm: nn.Module, x: Tensor, overwrite: bool) -> Tensor:
+    """Normalize features, in their memory if it may be overwritten."""
+    if not overwrite or type(norm) is not SampleBatchNorm or norm.training or x.dtype in HALF:
+        return norm(x)
+    mean, variance = norm.running_mean, norm.running_var
+    if mean is None or variance is None or x.dtype != mean.dtype:
+        return norm(x)
+    scale = (variance + norm.eps).rsqrt()
+    scale = scale if norm.weight is None else scale * norm.weight
+    shift = -mean * scale
+    shift = shift if norm.bias is None else shift + norm.bias
+    ends = (1,) * (x.ndim - 2)
+    return x.mul_(scale.view(-1, *ends)).add_(shift.view(-1, *ends))
 
 
 def check_samples(samples: object) -> None:

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import json
 import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ from equigeo.affine import (
     HeadConfig,
     KernelSpec,
     LiftConv,
+    SampleBatchNorm,
     SamplesConfig,
     SeparableGroupConv,
     StagesConfig,
@@ -291,6 +292,37 @@ def test_blocks_add_to_their_input() -> None:
     torch.nn.init.zeros_(block.convs[0].kernel.network.last.weight)
     x = torch.rand(1, 3, 4, 6, 6)
     torch.testing.assert_close(block(x, equidistant_rotations(4)), x)
+
+
+def normed(norm: Literal["batch", "layer"]) -> AffineResNet:
+    config = dataclasses.replace(small().config, convolutions=ConvolutionsConfig(norm=norm))
+    model = AffineResNet(config).double().eval()
+    for part in model.modules():
+        if isinstance(part, SampleBatchNorm):
+            for tensor in (*part.parameters(), part.running_mean, part.running_var):
+                torch.nn.init.uniform_(cast(torch.Tensor, tensor), 0.5, 2.0)
+    return model
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+def test_logits_without_gradients_are_equal_and_leave_images(norm: Any) -> None:
+    model, image = normed(norm), digit()
+    before, logits = image.clone(), model(image)
+    with torch.no_grad():
+        torch.testing.assert_close(model(image), logits)
+    torch.testing.assert_close(image, before, rtol=0, atol=0)
+
+
+def test_features_that_hooks_keep_are_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, image, kept = normed("batch"), digit(), []
+    model.stages[1].register_forward_hook(lambda _, inputs, x: kept.append(x))
+    model(image)
+    with torch.no_grad():
+        model(image)
+        monkeypatch.setattr("equigeo.affine.affine_resnet.has_hooks", lambda part: False)
+        model(image)
+    torch.testing.assert_close(kept[1], kept[0].detach())
+    assert not torch.allclose(kept[2], kept[0])  # where hooks are not seen
 
 
 @pytest.mark.parametrize("channels", [3, 5])
