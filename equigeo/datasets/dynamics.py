@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo._core.checks import checked_integer
-from equigeo.datasets.regression import unit_sphere
+from equigeo.datasets.regression import random_turn, unit_sphere
 from equigeo.mesh import TriangleMesh
 
 Equation = Literal["heat", "wave", "sheet"]
@@ -44,7 +44,7 @@ class MeshTrajectories:
     ----------
     equation : {"heat", "wave", "sheet"}
     meshes : tuple of TriangleMesh
-        Closed surfaces; that of a sheet is at rest.
+        Closed surfaces, wound outwards; that of a sheet is at rest.
     states : tuple of Tensor, (steps + 1, vertices, dim), float64
         Temperature; height and its rate; or displacement and velocity.
 
@@ -187,7 +187,7 @@ class _Shape:
     def draw(cls, random: np.random.Generator) -> _Shape:
         """Draw a surface that is turned at random."""
         axes = np.exp(_AXES * random.normal(size=3))
-        turn, _ = np.linalg.qr(random.normal(size=(3, 3)))
+        turn = random_turn(random)
         axes /= np.prod(axes) ** (1 / 3)
         radius, *fields = (_random_function(random) for _ in range(4))
         return cls(turn * axes, radius, tuple(fields))

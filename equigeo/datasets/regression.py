@@ -15,6 +15,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from equigeo.datasets.class_folders import MeshFiles, files_by_stem, load_members, warn_of_unused
@@ -317,6 +318,7 @@ def ellipsoids(
 ) -> MeshRegressionDataset:
     """Generate turned ellipsoids of random axes and sizes, with targets known by formulas.
 
+    Faces are wound outwards.
     Targets of a mesh are its ``sphericity`` (the area of the ball of equal volume over its own) and
     its ``volume``, which depends on scale. The target of faces and vertices is ``mean_curvature``
     of the smooth ellipsoid of unit area. Three quarters of the meshes are training meshes.
@@ -359,7 +361,7 @@ def ellipsoids(
 def unit_sphere(
     subdivisions: int,  # of an octahedron
 ) -> TriangleMesh:
-    """Return a sphere of ``8 * 4**subdivisions`` faces."""
+    """Return a sphere of ``8 * 4**subdivisions`` faces, wound outwards."""
     ball = TriangleMesh(torch.cat([torch.eye(3), -torch.eye(3)]), torch.tensor(_OCTAHEDRON))
     for _ in range(subdivisions):
         finer = subdivide(ball)
@@ -367,16 +369,22 @@ def unit_sphere(
     return ball
 
 
+def random_turn(random: np.random.Generator) -> NDArray[np.float64]:
+    """Draw a rotation (3, 3); a reflection would wind the faces of a surface inwards."""
+    turn, _ = np.linalg.qr(random.normal(size=(3, 3)))
+    return turn * np.sign(np.linalg.det(turn))
+
+
 def _ellipsoid(
     ball: TriangleMesh, targets_at: TargetsAt, random: np.random.Generator
 ) -> tuple[TriangleMesh, Tensor]:
-    turns = [torch.from_numpy(np.linalg.qr(random.normal(size=(3, 3)))[0]) for _ in range(2)]
+    turns = [torch.from_numpy(random_turn(random)) for _ in range(2)]
     axes = torch.from_numpy(np.exp(_SPREAD * random.normal(size=3)))
     scale = math.exp(_SPREAD * random.normal())
     mesh = TriangleMesh(ball.act(turns[0]).vertices * axes, ball.faces)
     corner = mesh.vertices[mesh.faces]
     normal = torch.linalg.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]) / 2
-    area, volume = normal.norm(dim=1).sum(), (normal * corner[:, 0]).sum().abs() / 3
+    area, volume = normal.norm(dim=1).sum(), (normal * corner[:, 0]).sum() / 3
     moved = mesh.act(scale * turns[1])
     if targets_at == "mesh":
         sphericity = math.pi ** (1 / 3) * (6 * volume) ** (2 / 3) / area

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from dataclasses import replace
 from importlib.util import find_spec
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,14 +18,18 @@ import trimesh
 
 from equigeo.datasets import (
     MeshDataset,
+    ellipsoids,
     load_mesh_folder,
     load_regression_folder,
     load_segmentation_folder,
+    mesh_dynamics,
     split_indices,
 )
 from equigeo.datasets import archive as module
 from equigeo.datasets.archive import unpack_archive
+from equigeo.datasets.dynamics import Tessellation
 from equigeo.datasets.meshes import parts_of
+from equigeo.datasets.shapes.surface import surface_defect
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.io.read_mesh_file import MESH_SUFFIXES as SUFFIXES
@@ -50,6 +55,20 @@ def test_a_sound_data_set_is_frozen_and_a_group_on_one_side_of_the_split():
     refused(r"group 4 has meshes .* of several parts of the split", MeshDataset, **same)
     both = MeshDataset(**{**same, "in_train": torch.tensor([True, True])})
     assert both.groups.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("seed", range(6))
+def test_generated_surfaces_are_closed_and_wound_outwards(seed, sign, monkeypatch):
+    # Other generators raise for a defect. A QR decomposition is unique up to signs.
+    qr = np.linalg.qr
+    monkeypatch.setattr(np.linalg, "qr", lambda x: (sign * qr(x).Q, sign * qr(x).R))
+    found = list(ellipsoids(seed=seed, number=4, subdivisions=1).meshes)
+    for kind in get_args(Tessellation):
+        data = mesh_dynamics("heat", seed, number=4, faces=32, steps=1, tessellation=kind)
+        found += data.meshes
+    for mesh in found:
+        assert surface_defect(mesh.vertices.numpy(), mesh.faces.numpy(), 0) is None
 
 
 def test_fields_that_do_not_fit_together_are_refused():
@@ -233,8 +252,8 @@ def test_files_of_every_format_are_members_and_leftovers_of_other_programs_are_n
     _write(tmp_path, "cat/train/.hidden.obj", "cat/train/readme.txt", "cat/cache/z", text="junk")
     assert len(load_mesh_folder(tmp_path)) == 4
     mesh = trimesh.Trimesh(np.eye(4)[:, :3], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    # Of glTF, trimesh writes several files and leaves them open; 3MF needs lxml.
-    written = {*SUFFIXES} - {".gltf", *([] if find_spec("lxml") else [".3mf"])}
+    # Of glTF, trimesh writes several files and leaves them open; 3MF needs lxml; it has no VTP.
+    written = {*SUFFIXES} - {".gltf", ".vtp", *([] if find_spec("lxml") else [".3mf"])}
     for suffix in written:
         mesh.export(tmp_path / f"cat/test/{suffix.lstrip('.')}{suffix}")
     names = load_mesh_folder(tmp_path).names
