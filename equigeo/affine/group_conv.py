@@ -12,7 +12,13 @@ from torch.nn import functional as F
 
 from equigeo._core.checks import checked_integer, kind_of, takes_integers
 from equigeo._core.deprecation import moved_arguments
-from equigeo.affine.kernels import AffineKernel, KeepsKernels, KernelSpec, PaddingMode
+from equigeo.affine.kernels import (
+    AffineKernel,
+    KeepsKernels,
+    KernelSpec,
+    PaddingMode,
+    scaled_values,
+)
 from equigeo.affine.samples import (
     Quadrature,
     check_group,
@@ -187,10 +193,10 @@ class GroupConv(GroupConvolution):
         u = relative_points(outputs, grid)[:, None]
         s = relative_coordinates(outputs, inputs)[:, :, None]
         shape = (len(outputs), len(inputs), len(grid))
-        values = self.kernel(u.expand(*shape, -1), s.expand(*shape, -1))
         # The measure of the sum contains the determinants of the inputs, not of the outputs.
-        weight = self.quadrature.weights(inputs).to(values)
-        values = values * (weight * self.spec.pixel_volume(n))[:, None, None]
+        weight = self.quadrature.weights(inputs)[:, None] * self.spec.pixel_volume(n)
+        places = {"u": u.expand(*shape, -1), "s": s.expand(*shape, -1)}
+        values = scaled_values(self.kernel, weight, **places)
         values = values.unflatten(-1, (self.out_channels, self.in_channels))
         return self._on_grid(values.permute(3, 0, 4, 1, 2))
 
@@ -260,9 +266,9 @@ class SeparableGroupConv(GroupConvolution):
 
         It includes weights and determinants of the inputs.
         """
-        values = self.group_kernel(s=relative_coordinates(outputs, inputs))
-        weight = self.quadrature.weights(inputs).to(values)
-        values = (values * weight[:, None]).unflatten(-1, (self.out_channels, self.in_channels))
+        weight = self.quadrature.weights(inputs)
+        values = scaled_values(self.group_kernel, weight, s=relative_coordinates(outputs, inputs))
+        values = values.unflatten(-1, (self.out_channels, self.in_channels))
         return values.permute(2, 0, 3, 1)
 
     def evaluate_spatial_kernel(self, outputs: GroupSamples) -> Tensor:
@@ -272,7 +278,8 @@ class SeparableGroupConv(GroupConvolution):
         """
         n = self.group.n
         grid = self.spec.grid(n).to(outputs.h)
-        values = self.spatial_kernel(relative_points(outputs, grid)) * self.spec.pixel_volume(n)
+        volume = grid.new_tensor(self.spec.pixel_volume(n))
+        values = scaled_values(self.spatial_kernel, volume, u=relative_points(outputs, grid))
         values = values.unflatten(-1, (self.out_channels, -1))
         return self._on_grid(values.permute(0, 2, 3, 1))
 
@@ -283,7 +290,7 @@ class SeparableGroupConv(GroupConvolution):
             return mixing.view(*mixing.shape, *[1] * self.group.n)
 
         def spread() -> Tensor:
-            return self.evaluate_spatial_kernel(outputs).flatten(0, 1)
+            return merge_leading(self.evaluate_spatial_kernel(outputs))
 
         # Group part: mix samples and channels at each pixel, by a convolution of size 1.
         mixed = convolve(packed, self._sampled("group_kernel", mix, packed, inputs, outputs))
@@ -314,6 +321,11 @@ def convolve(
         x = F.pad(x, [padding] * (2 * n), mode="circular")
         padding = 0
     return _CONVOLUTIONS[n](x, kernel, padding=padding, **options)
+
+
+def merge_leading(kernel: Tensor) -> Tensor:  # (N, C_out, C, *k) to (N C_out, C, *k)
+    """Merge the axes of samples and outputs, channels innermost in memory."""
+    return kernel.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
 
 
 def in_format(
@@ -427,7 +439,7 @@ class LiftConv(ImageConvolution):
         check_features(x, self.in_channels * self.rep_in.dim, self.group.n, None)
 
         def evaluate() -> Tensor:
-            return self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
+            return merge_leading(self.evaluate_kernel(samples).transpose(0, 1))
 
         kernel = self._sampled("kernel", evaluate, x, samples)
         return unpack(self._convolve(x, kernel), len(samples)), samples
@@ -440,10 +452,10 @@ class LiftConv(ImageConvolution):
         check_group(samples, self.group)
         n = self.group.n
         grid = self.spec.grid(n).to(samples.h)
-        values = self.kernel(relative_points(samples, grid))
+        factor = grid.new_tensor(self.spec.pixel_volume(n))
         if not self.measure:  # kernels of all samples have the same integral over space
-            values = values / samples.determinant.to(values)[:, None, None]
-        values = values * self.spec.pixel_volume(n)
+            factor = factor / samples.determinant[:, None]
+        values = scaled_values(self.kernel, factor, u=relative_points(samples, grid))
         values = read_field(values.unflatten(-1, (self.out_channels, -1)), self.rep_in, samples)
         return self._on_grid(values.permute(2, 0, 3, 1))
 
@@ -509,10 +521,8 @@ class ProjectConv(ImageConvolution):
         n = self.group.n
         grid = self.spec.grid(n).to(inputs.h)
         # The output at x reads the cell x + y of the features, whose kernel is at h^-1 (-y).
-        values = self.kernel(relative_points(inputs, -grid))
-        weight = self.quadrature.weights(inputs).to(values) * self.spec.pixel_volume(n)
-        values = (values * weight[:, None, None]).unflatten(
-            -1, (self.out_channels, self.rep_out.dim, self.in_channels)
-        )
+        weight = self.quadrature.weights(inputs)[:, None] * self.spec.pixel_volume(n)
+        values = scaled_values(self.kernel, weight, u=relative_points(inputs, -grid))
+        values = values.unflatten(-1, (self.out_channels, self.rep_out.dim, self.in_channels))
         values = write_field(values, self.rep_out, inputs).flatten(2, 3)
         return self._on_grid(values.permute(2, 3, 0, 1))

@@ -300,21 +300,26 @@ class AffineKernel(SavedOptions):
         return f"{self.group}, reads {' and '.join(reads)}, window={self.spec.window!r}"
 
     @computes_in_float32
-    def forward(self, u: Tensor | None = None, s: Tensor | None = None) -> Tensor:
+    def forward(
+        self, u: Tensor | None = None, s: Tensor | None = None, factor: Tensor | None = None
+    ) -> Tensor:
         """Evaluate the windowed kernel at ``u`` ``(..., n)`` and ``s`` ``(..., dimension)``.
 
         Arguments that the kernel does not read are omitted. For groups with reflections, ``s`` has
-        one more column, the sign of the determinant.
+        one more column, the sign of the determinant. All values at a point are multiplied by its
+        ``factor`` ``(...)``.
         """
         parts = [part for part in (u, self._embed(s)) if part is not None]
         dtype = next(self.network.parameters()).dtype
         # Evaluated in float32 where parameters are stored in half precision.
         coordinates = torch.cat(parts, dim=-1).to(computed_in(dtype))
-        values = self.network(coordinates).to(dtype)
-        if self.gain != 1:
-            values = values * self.gain
-        window = self._window(u, s)
-        return values if window is None else values * window[..., None].to(dtype)
+        gain = None if self.gain == 1 else coordinates.new_tensor(self.gain)
+        product = None
+        for each in (self._window(u, s), factor, gain):
+            if each is not None:
+                each = each.to(coordinates)
+                product = each if product is None else product * each
+        return self.network(coordinates, product).to(dtype)
 
     def _make_network(self, out_features: int, fan_in: int) -> nn.Module:
         group, spec = self.group, self.spec
@@ -389,6 +394,14 @@ class AffineKernel(SavedOptions):
         return window
 
 
+def scaled_values(kernel: nn.Module, factor: Tensor, **arguments: Tensor) -> Tensor:
+    """Return the values of a kernel times a factor (...) of their points."""
+    if type(kernel) is AffineKernel:  # which multiplies fewer numbers
+        return kernel(**arguments, factor=factor)
+    values = kernel(*arguments.values())
+    return values * factor[..., None].to(values)
+
+
 def kernel_grid(
     size: int,  # cells along each axis
     n: int,  # dimension of space
@@ -461,11 +474,12 @@ class RBFKernel(SavedOptions):
             square = square + ((x[:, k, None] - c) / self.width).square()
         return torch.exp(-0.5 * square)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Evaluate at relative coordinates ``(..., in_features)``."""
+    def forward(self, x: Tensor, factor: Tensor | None = None) -> Tensor:
+        """Evaluate at relative coordinates ``(..., in_features)``, times a factor ``(...)``."""
         wide = x.to(computed_in(x.dtype)).reshape(-1, self.centers.shape[1])
-        values = self._gaussians(wide) @ self.weight.mT.to(wide.dtype)
-        return values.to(x.dtype).view(*x.shape[:-1], self.weight.shape[0])
+        gaussians = self._gaussians(wide).view(*x.shape[:-1], len(self.centers))
+        gaussians = gaussians if factor is None else gaussians * factor[..., None]
+        return F.linear(gaussians, self.weight.to(wide.dtype)).to(x.dtype)
 
 
 @takes_integers
@@ -496,12 +510,12 @@ class SirenKernel(nn.Module):
         _initialize(self.last, math.sqrt(6 / hidden) / math.sqrt(fan_in))
         self.hidden = nn.ModuleList(sines)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Evaluate at relative coordinates ``(..., in_features)``."""
+    def forward(self, x: Tensor, factor: Tensor | None = None) -> Tensor:
+        """Evaluate at relative coordinates ``(..., in_features)``, times a factor ``(...)``."""
         dtype, x = x.dtype, x.to(computed_in(x.dtype))
         for layer in self.hidden:
             x = torch.sin(self.omega * linear_of(layer, x))
-        return linear_of(self.last, x).to(dtype)
+        return _scaled_linear(self.last, x, factor).to(dtype)
 
 
 def linear_of(layer: nn.Module, x: Tensor) -> Tensor:
@@ -510,6 +524,16 @@ def linear_of(layer: nn.Module, x: Tensor) -> Tensor:
     if weight.dtype == x.dtype:
         return layer(x)
     return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
+
+
+def _scaled_linear(layer: nn.Linear, x: Tensor, factor: Tensor | None) -> Tensor:
+    """Apply a linear layer and multiply by a factor (...), without a pass over its results."""
+    if factor is None:
+        return linear_of(layer, x)
+    # The bias is the weight of one more feature.
+    factor = factor[..., None].expand(*x.shape[:-1], 1)
+    weight = torch.cat([layer.weight, layer.bias[:, None]], dim=1)
+    return F.linear(torch.cat([x * factor, factor], dim=-1), weight.to(x.dtype))
 
 
 def _pairs(in_features: int, hidden: int, layers: int, **sizes: int) -> list[tuple[int, int]]:
@@ -553,13 +577,13 @@ class GaborKernel(nn.Module):
         self.last = nn.Linear(hidden, out_features)
         _initialize(self.last, math.sqrt(6 / hidden / fan_in))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Evaluate at relative coordinates ``(..., in_features)``."""
+    def forward(self, x: Tensor, factor: Tensor | None = None) -> Tensor:
+        """Evaluate at relative coordinates ``(..., in_features)``, times a factor ``(...)``."""
         dtype, x = x.dtype, x.to(computed_in(x.dtype))
         for wave, envelope in zip(self.wave, self.envelope, strict=True):
             widths = self.sigma * linear_of(envelope, x)
             x = torch.sin(self.omega * linear_of(wave, x)) * torch.exp(-widths.square())
-        return linear_of(self.last, x).to(dtype)
+        return _scaled_linear(self.last, x, factor).to(dtype)
 
 
 # Types of the modules of kernels that layers keep.

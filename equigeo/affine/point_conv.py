@@ -19,7 +19,7 @@ from equigeo._core.checks import (
     takes_integers,
 )
 from equigeo._core.tensors import HALF, computed_in
-from equigeo.affine.kernels import AffineKernel, KeepsKernels, KernelSpec
+from equigeo.affine.kernels import AffineKernel, KeepsKernels, KernelSpec, scaled_values
 from equigeo.affine.samples import (
     Quadrature,
     check_group,
@@ -209,7 +209,7 @@ class PointGroupConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        u, share = near.u, near.weight[..., None]
+        u, share = near.u, near.weight
         if (group_kernel := self.group_kernel) is not None:
 
             def mix() -> Tensor:
@@ -217,12 +217,13 @@ class PointGroupConv(PointConvolution):
                 return values * self.quadrature.weights(inputs).to(u)[:, None]
 
             mixing = self._kept(mix, group_kernel, (inputs, outputs), u.dtype)
-            return (self.kernel(u) * share)[..., None, :] * mixing[:, None, None]
+            values = scaled_values(self.kernel, share, u=u)
+            return values[..., None, :] * mixing[:, None, None]
         s = relative_coordinates(outputs, inputs).to(u)
-        weight = self.quadrature.weights(inputs).to(u)[:, None]
+        weight = share[..., None] * self.quadrature.weights(inputs).to(u)
         u = u[..., None, :].expand(-1, -1, -1, -1, len(inputs), -1)
         s = s[:, None, None].expand(*u.shape[:-1], -1)
-        return self.kernel(u, s) * (share[..., None] * weight)
+        return scaled_values(self.kernel, weight, u=u, s=s)
 
 
 @takes_integers
@@ -307,8 +308,8 @@ class PointLiftConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        values = self.kernel(near.u).to(near.u.dtype) * near.weight[..., None]
-        return values[..., None, :]
+        values = scaled_values(self.kernel, near.weight, u=near.u)
+        return values.to(near.u.dtype)[..., None, :]
 
 
 class PointNeighbors(NamedTuple):

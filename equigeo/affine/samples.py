@@ -191,10 +191,9 @@ class SampleBatchNorm(nn.BatchNorm1d):
         # Statistics for each sample would distinguish samples, and break equivariance.
         if x.stride(1) != 1:
             return super().forward(x.flatten(2)).view(x.shape)
-        # Most layers leave channels innermost, then samples: rows in that order are a view.
-        order = [0, *range(3, x.ndim), 2, 1]
-        rows = x.permute(order)
-        normalized = super().forward(rows.reshape(-1, x.shape[1])).view(rows.shape)
+        # Most layers leave channels innermost, then samples.
+        normalized = super().forward(_channel_rows(x))
+        normalized = normalized.view(x.shape[0], *x.shape[3:], *x.shape[2:0:-1])
         return normalized.permute(0, x.ndim - 1, x.ndim - 2, *range(1, x.ndim - 2))
 
 
@@ -226,17 +225,21 @@ def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
 
 def normalize(norm: nn.Module, x: Tensor, overwrite: bool) -> Tensor:
     """Normalize features, in their memory if it may be overwritten."""
-    if not overwrite or type(norm) is not SampleBatchNorm or norm.training or x.dtype in HALF:
+    if not overwrite or type(norm) is not SampleBatchNorm or norm.training or x.stride(1) != 1:
         return norm(x)
-    mean, variance = norm.running_mean, norm.running_var
-    if mean is None or variance is None or x.dtype != mean.dtype:
+    rows, mean = _channel_rows(x), norm.running_mean
+    same = mean is not None and mean.dtype == x.dtype and x.dtype not in HALF
+    if not same or rows.data_ptr() != x.data_ptr():
         return norm(x)
-    scale = (variance + norm.eps).rsqrt()
-    scale = scale if norm.weight is None else scale * norm.weight
-    shift = -mean * scale
-    shift = shift if norm.bias is None else shift + norm.bias
-    ends = (1,) * (x.ndim - 2)
-    return x.mul_(scale.view(-1, *ends)).add_(shift.view(-1, *ends))
+    unused = (rows.new_empty(0), rows.new_empty(0))  # statistics of a batch
+    statistics = (mean, norm.running_var, False, 0.0, norm.eps)
+    torch.native_batch_norm(rows, norm.weight, norm.bias, *statistics, out=(rows, *unused))
+    return x
+
+
+def _channel_rows(x: Tensor) -> Tensor:
+    """Return features (B, C, N, *S) as rows of channels, a view of those of most layers."""
+    return x.permute(0, *range(3, x.ndim), 2, 1).reshape(-1, x.shape[1])
 
 
 def check_samples(samples: object) -> None:
