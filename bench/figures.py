@@ -130,19 +130,9 @@ def products() -> Rows:
     yield [x for kind in KINDS[:2] for x in ends(on_sphere(harmonics, "sphericart", kind))]
 
 
-def small(case: str, threads: int) -> list[float]:
-    run = {"case": case, "threads": threads}
-    name = f"small_systems_{case.partition('-')[0]}"
-    return at(name, "runs", run, "speed-up", "processor", "after")
-
-
 def models() -> Rows:
     yield of_models("interop_models_{}", "ratio")
     yield of_models("interop_models_{}_memory_kept", "ratio")
-    for n in (1, 2):
-        path = ("speed-up", "wall", "after")
-        yield of_models("training_steps_{}", "runs", {"threads": n}, *path)
-    yield from (small("mace", n) + small("nequip", n) for n in (1, 2))
 
 
 def of_frozen(*models: str) -> Rows:
@@ -168,15 +158,6 @@ def speedups() -> Rows:
         yield at(f"interop_models_{model}", "ratio")
     yield from ([ratio] for _, ratio in of_frozen("mace", "sevennet_0"))
     yield from ([ratio] for ratio in channelwise("mace-large, 8192 edges")[2:4])
-
-
-def so2(edges: int, lmax: int) -> list[float]:
-    case = {"edges": edges, "lmax": lmax}
-    return at("so2_conv", "fairchem-core 2.24.0", case, ("forward", "both passes"), "ratio")
-
-
-def so2_convolutions() -> Rows:
-    return [so2(8192, lmax) for lmax in (2, 4, 6)]
 
 
 def potential(subset: str, minutes: float, threads: int) -> Any:
@@ -380,7 +361,7 @@ def rooflines() -> Rows:
 TABLES: dict[str, Callable[[], Rows]] = {
     function.__name__: function
     for function in (
-        *(speedups, accuracies, products, models, frozen, mace_peers, so2_convolutions),
+        *(speedups, accuracies, products, models, frozen, mace_peers),
         *(potentials, potential_peers, fine_tuning),
         *(shrec11, princeton, parts, large_meshes, digits, embeddings, robust_clouds),
         *(modelnet10, tours),

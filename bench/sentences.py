@@ -23,11 +23,8 @@ from bench.figures import (
     of_models,
     record,
     scale,
-    small,
-    so2,
     thirteen,
 )
-from bench.peers import KINDS
 from bench.rooflines import ARITHMETIC, BANDWIDTH
 
 COMPARISON, PRICES = "docs/comparison.md", "docs/howto/price_of_freedom.md"
@@ -78,16 +75,6 @@ def model_sentences() -> Iterator[tuple[str, str]]:
     a, b, c, d = (x / 1e6 for x in of_models("step_memory_{}", "bytes", ("accelerated", "before")))
     yield BENCHMARKS, f"take {a:.0f} MB of resident memory instead of {b:.0f} MB with MACE, and"
     yield BENCHMARKS, f"with MACE, and {c:.0f} MB instead of {d:.0f} MB with NequIP"
-    (a,) = small("mace-hessian", 1)
-    yield BENCHMARKS, f"The Hessian of 9 atoms is {a:.1f}x faster than MACE's own loop"
-    mode = f"{KINDS[1]}, both in their fastest mode"
-    a, b = ends(at("e3tools_layers", "rows", {"nodes": 128}, "speed-up", mode))
-    yield BENCHMARKS, f"in their fastest mode, they are {a:.1f}x to {b:.1f}x faster"
-    a, b = ends(ratio for lmax in (2, 4, 6) for ratio in so2(2048, lmax)[1::2])
-    yield BENCHMARKS, f"with 2,048 edges: {a:.1f}x to {b:.1f}x for forward and backward"
-    times = (at("so2_conv", "crossover", {"lmax": n}, "both passes")[0] for n in (2, 4, 6))
-    a, b, c = (row["channelwise and Linear"] / row["so2, mmax 2"] for row in times)
-    yield BENCHMARKS, f"slower at L = 2 ({a:.1f}x) and faster at L = 4 and 6 ({b:.1f}x and {c:.1f}"
     (run,) = at("potentials_3bpa", "runs", 0)
     a, b, c = (run["errors"][f"{t} K"]["force RMSE (meV/A)"] for t in (300, 600, 1200))
     minutes = run["train"]["recipe"]["minutes"]
@@ -107,13 +94,6 @@ def model_sentences() -> Iterator[tuple[str, str]]:
     yield BENCHMARKS, f"without a thermostat drift by {a:.4f} meV/atom/ps"
     a, b = at("compiled_step", "sets", ("ethanol", "aspirin"), "speed-up")
     yield BENCHMARKS, f"makes a training step {a:.1f}x (ethanol) and {b:.1f}x (aspirin) faster"
-    case, key = {"periodic": True}, "milliseconds of the processor, least"
-    found = {int(row["atoms"]): row[key] for row in at("neighbors", "rows", case)}
-    a, b, c = (found[97_556][who] / 1e3 for who in ("scipy", "vesin alone", "matscipy alone"))
-    yield BENCHMARKS, f"{a:.2f} s through scipy; vesin and matscipy, which neither sort nor"
-    yield BENCHMARKS, f"validate, take {b:.2f} s and {c:.2f} s. For 108 atoms"
-    a = found[108]["scipy"] / found[108]["vesin alone"]
-    yield BENCHMARKS, f"vesin is {a:.1f}x faster than the search through scipy"
 
 
 def shape_sentences() -> Iterator[tuple[str, str]]:

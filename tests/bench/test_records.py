@@ -68,7 +68,7 @@ def test_unknown_circumstances_are_said_to_be_unknown(records):
 
 
 def test_the_schema_refuses_what_it_should():
-    record = json.loads(FILES["so2_conv"].read_text())
+    record = json.loads(FILES["compiled_step"].read_text())
     assert list(problems(record)) == []
     for change, message in [
         ({"command": 3}, "/command: expected string or array or null, got 3"),
