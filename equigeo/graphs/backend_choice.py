@@ -30,17 +30,20 @@ from equigeo.graphs.systems import Candidates, Doubles, PointSystem
 PREFERRED: Final = (
     "scipy"  # by `auto`: the fastest for many points, by `bench/results/neighbors.json`
 )
+ON_CARD: Final = "cells"  # by `auto` for CUDA tensors, which stay there
 _MOST_BINS: Final = 64  # along each of up to three axes: counts that a cache holds
 
 
 def choose_backend(
     name: str,  # one of `BACKENDS`, or "auto"
     periodic: bool,
+    device: str = "cpu",  # type of the device of the points
 ) -> Backend:
     """Return a backend by name; raise if it cannot return the correct list."""
     if not isinstance(name, str) or name not in {"auto", *BACKENDS}:
         raise ValueError(f"backend must be one of auto, {', '.join(BACKENDS)}, got {name!r}")
-    backend = BACKENDS[PREFERRED if name == "auto" else name]
+    preferred = ON_CARD if device == "cuda" else PREFERRED
+    backend = BACKENDS[preferred if name == "auto" else name]
     if periodic and not backend.periodic:
         others = ", ".join(other.name for other in BACKENDS.values() if other.periodic)
         raise ValueError(f"backend {name!r} lists no periodic images: take one of {others}")
@@ -183,5 +186,6 @@ BACKENDS: Final = {
             periodic=False,
         ),
         Backend("brute", brute_force),
+        Backend("cells", brute_force, on_device=True),
     )
 }

@@ -20,6 +20,7 @@ from equigeo.graphs.systems import Candidates, Doubles, Integers, PointSystem, S
 BYTES_PER_EDGE: Final = 128
 ALWAYS_THERE: Final = 2**28  # bytes that are allocated without a check of the available memory
 _AT_ONCE: Final = 2**20  # pairs
+_CPU: Final = torch.device("cpu")
 # Images per point above which pairs of two images cost more than a search that lists none of them.
 _MANY_IMAGES: Final = 3
 
@@ -34,6 +35,7 @@ class Backend:
     package: str = ""  # package to install for it
     oldest: tuple[int, ...] = ()  # oldest version that passed the conformance suite
     periodic: bool = True  # supports periodic images
+    on_device: bool = False  # searches tensors on their device, and `candidates` those of tests
 
 
 def brute_force(system: PointSystem) -> Candidates:
@@ -164,17 +166,26 @@ def check_size(
     numbers: float,  # doubles per row
     what: str = "images of points",  # name of the rows, for the message
     argument: str = "cutoff",  # argument to reduce, for the message
+    device: torch.device = _CPU,
 ) -> None:
     """Raise if rows of doubles do not fit in the available memory."""
     wanted = 8 * rows * numbers
     if wanted <= ALWAYS_THERE:
         return
-    there = available_bytes()
+    there = memory_of(device)
     if there is not None and wanted > there:
         raise ValueError(
             f"{argument} must be smaller: it reaches {rows:.3g} {what}, which take "
             f"{wanted / 1e9:.2g} GB of memory where {there / 1e9:.2g} GB are available"
         )
+
+
+def memory_of(device: torch.device) -> int | None:
+    """Return the available memory of a device, unused blocks of PyTorch included."""
+    if device.type != "cuda":
+        return available_bytes()
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0]) + unused
 
 
 def available_bytes() -> int | None:

@@ -43,6 +43,24 @@ def no_edges(dim: int) -> Edges:
     return Edges(np.zeros((2, 0), np.int64), np.zeros((0, dim), np.int32), np.zeros((0, dim)))
 
 
+def join_edges(
+    parts: list[Edges],  # of systems
+    offsets: list[int],  # of systems
+) -> Edges:
+    """Return the edges of all systems, in three dimensions if there is none."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return no_edges(3)
+    return Edges(
+        np.concatenate(
+            [part.pairs + start for part, start in zip(parts, offsets[:-1], strict=True)], axis=1
+        ),
+        np.concatenate([part.shifts for part in parts]),
+        np.concatenate([part.vectors for part in parts]),
+    )
+
+
 def _without_points_themselves(found: Candidates) -> Candidates:
     pairs, shift = found
     same = pairs[0] == pairs[1]

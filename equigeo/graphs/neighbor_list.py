@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from equigeo._core.brief import brief_repr
 from equigeo._core.checks import TensorLike, check_shape
-from equigeo._core.tensors import lasting
+from equigeo._core.tensors import lasting, without_transforms
 from equigeo.graphs.backend_choice import choose_backend
+from equigeo.graphs.backends import Backend
+from equigeo.graphs.cell_list import Found, cell_edges, lattices_of
 from equigeo.graphs.edge_index import EdgeIndex
-from equigeo.graphs.edge_search import Edges, find_edges, no_edges
+from equigeo.graphs.edge_search import find_edges, join_edges
 from equigeo.graphs.systems import GivenSystems, given_flag, given_systems
+
+# Edges for which waiting for the number of those that cross a cell takes less than their sums.
+_MANY: Final = 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,25 +107,11 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
         x = positions.double()
         vectors = x.index_select(0, target) - x.index_select(0, source)
         if cell is not None:
-            vectors = vectors + self._shift_vectors(cell.double())
+            moved = shift_vectors(self.shifts, source, self.batch, cell.double())
+            vectors = vectors + moved
         elif bool(self.shifts.any()):
             raise ValueError("cell must be given, since edges cross it, got None")
         return vectors.to(positions.dtype)
-
-    def _shift_vectors(self, cell: Tensor) -> Tensor:
-        """Multiply shifts by cells, summed in the same order as in the search."""
-        systems = cell.shape[0] if cell.ndim == 3 else 1
-        if cell.shape[-2:] != (3, 3) or cell.ndim not in (2, 3):
-            raise ValueError(f"cell must be (3, 3) or (systems, 3, 3), got {tuple(cell.shape)}")
-        numbers = self.shifts.double()[:, :, None]
-        if cell.ndim == 3 and self.batch is None and systems != 1:
-            raise ValueError(f"cell must be (3, 3) for one system, got {tuple(cell.shape)}")
-        if systems != 1 and self.batch is not None:
-            rows = cell.index_select(0, self.batch.index_select(0, self.edge_index[0]))
-        else:
-            rows = cell.reshape(1, 3, 3)
-        first, second, third = (numbers[:, k] * rows[:, k] for k in range(3))
-        return first + second + third
 
     def to(self, device: torch.device | str) -> NeighborList:
         """Move every tensor to a device."""
@@ -147,8 +137,8 @@ def neighbor_list(
     counts, also those of the point itself; only the edge from a point to itself is left out.
     Lengths are computed in float64 from positions and cell as given, so that all backends return
     identical edges; edges exactly as long as the cutoff are left out. Positions may lie anywhere
-    and cells may be skewed or left-handed. The search runs on the CPU. Vectors rotate and reflect
-    with positions and cell; permuting points permutes edges.
+    and cells may be skewed or left-handed. CUDA tensors are searched on the GPU, others on the CPU.
+    Vectors rotate and reflect with positions and cell; permuting points permutes edges.
 
     Parameters
     ----------
@@ -166,7 +156,9 @@ def neighbor_list(
         List only one of an edge and its reverse: that with ``s < t`` or, between images of one
         point, that with a positive first nonzero shift.
     backend : str
-        ``auto`` (``scipy``), ``scipy``, ``torch-cluster`` (no periodic axes) or ``brute``.
+        ``auto`` (``cells`` for CUDA tensors, otherwise ``scipy``); ``cells``, tensor operations on
+        the device of the positions; ``scipy``, ``torch-cluster`` (no periodic axes) or ``brute``,
+        which search on the CPU.
 
     Returns
     -------
@@ -189,44 +181,104 @@ def neighbor_list(
     """
     given = given_systems(positions, cutoff, cell, pbc, batch, ptr)
     given_flag(half, "half")
-    chosen = choose_backend(backend, given.periodic)
-    found = [find_edges(system, chosen) for system in given.systems]
-    edges = _joined([_halved(part) for part in found] if half else found, given.offsets)
+    chosen = choose_backend(backend, given.periodic, given.positions.device.type)
+    with lasting(given.positions):
+        search = _search_device if chosen.on_device and len(given.positions) else _search_host
+        listed = search(given, chosen)
+        listed = _halved(listed) if half else listed
+    return _with_gradients(listed, given)
+
+
+def _search_host(given: GivenSystems, backend: Backend) -> NeighborList:
+    found = [find_edges(system, backend) for system in given.systems()]
+    pairs, shifts, vectors = map(torch.from_numpy, join_edges(found, given.offsets))
+    return _listed(given, backend, pairs, shifts, vectors)
+
+
+def _search_device(given: GivenSystems, backend: Backend) -> NeighborList:
+    lattices = lattices_of(given)
+    x = without_transforms(given.positions).double()
+    batch, cell = (
+        None if value is None else without_transforms(value) for value in (given.batch, given.cell)
+    )
+
+    def measure(found: Found) -> Tensor:
+        vectors = x.index_select(0, found.target) - x.index_select(0, found.source)
+        if found.shift is None or cell is None:
+            return vectors
+        shifts, source, lattice = found.shift, found.source, cell.double()
+        if len(shifts) < _MANY:
+            return vectors + shift_vectors(shifts, source, batch, lattice)
+        # Usually a few edges cross the cell.
+        rows = shifts.any(1).nonzero().squeeze(1)
+        shifts, source = shifts.index_select(0, rows), source.index_select(0, rows)
+        return vectors.index_add_(0, rows, shift_vectors(shifts, source, batch, lattice))
+
+    systems = len(given.offsets) - 1
+    found = cell_edges(x, given.cutoff, batch, systems, lattices, measure, given.systems)
+    vectors = measure(found)
+    shifts = torch.zeros_like(vectors, dtype=torch.int32) if found.shift is None else found.shift
+    return _listed(given, backend, torch.stack([found.source, found.target]), shifts, vectors)
+
+
+def _listed(
+    given: GivenSystems, backend: Backend, pairs: Tensor, shifts: Tensor, vectors: Tensor
+) -> NeighborList:
     device = given.positions.device
-    pairs, shifts, vectors = (torch.from_numpy(part) for part in edges)
-    listed = NeighborList(
+    return NeighborList(
         edge_index=pairs.to(device),
         shifts=shifts.to(device),
         vectors=vectors.to(device, given.positions.dtype),
         num_nodes=len(given.positions),
         cutoff=given.cutoff,
-        half=bool(half),
-        backend=chosen.name,
+        half=False,
+        backend=backend.name,
         batch=given.batch,
     )
-    return _with_gradients(listed, given)
 
 
-def _halved(edges: Edges) -> Edges:
-    source, target = edges.pairs
-    first = np.zeros(len(source), np.int32)
-    for component in edges.shifts.T[::-1]:
-        first = np.where(component != 0, component, first)
+def shift_vectors(
+    shifts: Tensor,  # (edges, 3)
+    source: Tensor,  # (edges,)
+    batch: Tensor | None,  # (points,)
+    cell: Tensor,  # (3, 3) or (systems, 3, 3) float64
+) -> Tensor:
+    """Multiply shifts by cells, (edges, 3), summed in the same order as in the search."""
+    systems = cell.shape[0] if cell.ndim == 3 else 1
+    if cell.shape[-2:] != (3, 3) or cell.ndim not in (2, 3):
+        raise ValueError(f"cell must be (3, 3) or (systems, 3, 3), got {tuple(cell.shape)}")
+    numbers = shifts.double()[:, :, None]
+    if cell.ndim == 3 and batch is None and systems != 1:
+        raise ValueError(f"cell must be (3, 3) for one system, got {tuple(cell.shape)}")
+    if systems != 1 and batch is not None:
+        rows = cell.index_select(0, batch.index_select(0, source))
+    else:
+        rows = cell.reshape(1, 3, 3)
+    first, second, third = (numbers[:, k] * rows[:, k] for k in range(3))
+    return first + second + third
+
+
+def _halved(edges: NeighborList) -> NeighborList:
+    source, target = edges.edge_index
+    first, second, third = edges.shifts.unbind(1)
+    first = first.where(first != 0, second.where(second != 0, third))
     kept = (source < target) | ((source == target) & (first > 0))
-    return Edges(edges.pairs[:, kept], edges.shifts[kept], edges.vectors[kept])
+    kept = kept.nonzero().squeeze(1)
+    return replace(selected(edges, kept, edges.vectors, edges.vectors.dtype), half=True)
 
 
-def _joined(parts: list[Edges], offsets: list[int]) -> Edges:
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return no_edges(3)
-    return Edges(
-        np.concatenate(
-            [part.pairs + start for part, start in zip(parts, offsets[:-1], strict=True)], axis=1
-        ),
-        np.concatenate([part.shifts for part in parts]),
-        np.concatenate([part.vectors for part in parts]),
+def selected(
+    found: NeighborList,
+    kept: Tensor,  # numbers of edges
+    vectors: Tensor,  # of all edges
+    dtype: torch.dtype,  # of the vectors that are returned
+) -> NeighborList:
+    """Return some edges of a list."""
+    return replace(
+        found,
+        edge_index=found.edge_index.index_select(1, kept),
+        shifts=found.shifts.index_select(0, kept),
+        vectors=vectors.index_select(0, kept).to(dtype),
     )
 
 

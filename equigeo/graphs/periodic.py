@@ -16,8 +16,8 @@ _MOST_STEPS: Final = 1000  # each makes the longest vector shorter; dozens suffi
 _SHORTER: Final = 1 - 1e-9  # of squares: less than that may be rounding, and would never end
 _LARGEST: Final = 2**52  # of coefficients: doubles hold them, and sums of a few
 # What a backend may round by: two libraries and this one, a dozen operations each.
-_ROUNDINGS: Final = 64 * np.finfo(np.float64).eps
-_MARGIN: Final = 1e-9  # of the cut-off: pairs at exactly that distance may come and go
+ROUNDINGS: Final = 64 * np.finfo(np.float64).eps
+MARGIN: Final = 1e-9  # of the cut-off: pairs at exactly that distance may come and go
 
 
 # Most errors of neighbor lists are for skewed, left-handed or singular cells, points outside of
@@ -50,7 +50,7 @@ class SearchBox:
         if self.basis is not None:
             shift = _times(shift, self.basis)
         if shift.dtype == np.int64 and shift.size:
-            _check_shifts(max(int(shift.max()), -int(shift.min())))
+            check_shifts(max(int(shift.max()), -int(shift.min())))
         return Candidates(found.pairs, shift)
 
     def _unwrapped(
@@ -75,9 +75,13 @@ def search_box(system: PointSystem) -> SearchBox:
     return _in_usual_unit(_periodic_box(system) if system.pbc.any() else _open_box(system))
 
 
+def usual_unit(cutoff: float) -> float:
+    """Return the factor that scales a cutoff to 4 to 8; powers of two cause no rounding."""
+    return 2.0 ** (3 - math.frexp(cutoff)[1])
+
+
 def _in_usual_unit(box: SearchBox) -> SearchBox:
-    """Scale to a cutoff from 4 to 8; powers of two cause no rounding."""
-    unit = 2.0 ** (3 - math.frexp(box.cutoff)[1])
+    unit = usual_unit(box.cutoff)
     if unit == 1.0:
         return box
     # Nothing overflows: the cut-off is a fraction of the largest length, or more.
@@ -86,14 +90,14 @@ def _in_usual_unit(box: SearchBox) -> SearchBox:
 
 def _periodic_box(system: PointSystem) -> SearchBox:
     positions, pbc = system.positions, system.pbc
-    cell, basis = _compact_cell(system)
+    cell, basis = compact_cell(system)
     inverse = np.asarray(np.linalg.inv(cell), np.float64)
     fractions = positions @ inverse
     wraps = np.where(pbc, np.floor(fractions), 0.0)
     farthest = np.abs(wraps).max(axis=0, initial=0.0)
-    _check_shifts(float(farthest.max()))
+    check_shifts(float(farthest.max()))
     points = positions - wraps @ cell if wraps.any() else positions
-    cutoff = system.cutoff * (1 + _MARGIN) + _rounding(system, cell, basis, farthest)
+    cutoff = system.cutoff * (1 + MARGIN) + _rounding(system, cell, basis, farthest)
     points, cell = _enclose(points, cell, inverse, pbc, cutoff)
     return SearchBox(
         points,
@@ -101,21 +105,21 @@ def _periodic_box(system: PointSystem) -> SearchBox:
         pbc,
         cutoff,
         wraps.astype(np.int64) if wraps.any() else None,
-        None if basis is None else _square(basis, pbc),
+        None if basis is None else square_basis(basis, pbc),
     )
 
 
 def _open_box(system: PointSystem) -> SearchBox:
     positions = system.positions
     farthest = float(np.abs(positions).max(initial=0.0))
-    cutoff = system.cutoff * (1 + _MARGIN) + _ROUNDINGS * farthest
+    cutoff = system.cutoff * (1 + MARGIN) + ROUNDINGS * farthest
     low = positions.min(axis=0, initial=np.inf if len(positions) else 0.0)
     reach = positions.max(axis=0, initial=-np.inf if len(positions) else 0.0) - low
     points = positions - (low - cutoff)
     return SearchBox(points, np.diag(reach + 3 * cutoff), system.pbc, cutoff, None, None)
 
 
-def _compact_cell(system: PointSystem) -> tuple[Doubles, Integers | None]:
+def compact_cell(system: PointSystem) -> tuple[Doubles, Integers | None]:
     """Return short right-handed vectors along periodic axes, and unit vectors along others."""
     pbc = system.pbc
     given = system.cell[pbc]
@@ -142,7 +146,7 @@ def _rounding(
     reach = system.cutoff / heights(cell)[pbc] + farthest[pbc] + 1
     largest = float(np.abs(system.positions).max(initial=0.0)) + system.cutoff
     # 64 eps (max |x| + cutoff + max over coordinates of reach @ |B| |H|).
-    return float(_ROUNDINGS * (largest + (reach @ sizes).max()))
+    return float(ROUNDINGS * (largest + (reach @ sizes).max()))
 
 
 def _enclose(
@@ -159,7 +163,8 @@ def _enclose(
     return points - (low - cutoff) @ normals, stretched
 
 
-def _square(basis: Integers, pbc: NDArray[np.bool_]) -> Integers:
+def square_basis(basis: Integers, pbc: NDArray[np.bool_]) -> Integers:
+    """Complete a basis of the periodic axes by the identity, (dim, dim)."""
     result = np.eye(len(pbc), dtype=np.int64)
     result[np.ix_(pbc, pbc)] = basis
     return result
@@ -169,14 +174,15 @@ def _times(shift: NDArray[np.signedinteger], basis: Integers) -> Integers:
     """Multiply integer matrices, for which matmul is slow."""
     largest = float(np.abs(shift).max(initial=0)) * float(np.abs(basis).astype(np.float64).max())
     if 3 * largest >= 2.0**63:  # sums could come back into the range that is checked
-        _check_shifts(largest)
+        check_shifts(largest)
     result = np.zeros(shift.shape, np.int64)
     for row, column in zip(*np.nonzero(basis), strict=True):
         result[column] += shift[row] * basis[row, column]
     return result
 
 
-def _check_shifts(largest: float) -> None:
+def check_shifts(largest: float) -> None:
+    """Raise for shifts that int32 cannot hold."""
     if largest > LARGEST_SHIFT:
         raise ValueError(
             f"positions must lie within {LARGEST_SHIFT} cells, or shifts overflow: "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -11,23 +13,27 @@ import torch
 from torch import Tensor
 
 from equigeo._core.checks import TensorLike, kind_of
+from equigeo._core.tensors import lasting, without_transforms
 from equigeo.graphs.backend_choice import choose_backend
 from equigeo.graphs.backends import Backend, check_size, cluster_nearest, plain_tree
+from equigeo.graphs.cell_list import Found, cell_edges
 from equigeo.graphs.edge_search import find_edges, sort_edges
 from equigeo.graphs.systems import (
+    LARGEST_LENGTH,
     Candidates,
     Doubles,
     Integers,
     PointSystem,
-    as_doubles,
-    check_system,
     given_cutoff,
     given_flag,
     given_offsets,
     given_points,
+    valid_systems,
 )
 
 _AT_ONCE: Final = 2**20  # distances
+_AT_ONCE_ON_DEVICE: Final = 2**24
+_MOST_FACTOR: Final = 1000  # exponent of a factor that float64 can hold
 _MOST_EXPONENT: Final = 256  # of coordinates whose squares neither vanish nor overflow
 
 
@@ -68,17 +74,29 @@ def radius_graph(
     """
     points, reach = given_points(positions), given_cutoff(cutoff)
     given_flag(loop, "loop")
-    offsets, _ = given_offsets(points, batch, ptr)
-    dim = points.shape[1]
-    chosen = choose_backend(backend, False)
-    values = as_doubles(points)
-    no_cell, no_axis = np.zeros((dim, dim)), np.zeros(dim, np.bool_)
-    parts = [np.zeros((2, 0), np.int64)]
-    for start, end in pairwise(offsets):
-        system = PointSystem(values[start:end], no_cell, no_axis, reach)
-        check_system(system)
-        parts.append(start + _edges_within(system, chosen, loop))
-    return torch.from_numpy(np.concatenate(parts, axis=1)).to(points.device)
+    offsets, numbers = given_offsets(points, batch, ptr)
+    chosen = choose_backend(backend, False, points.device.type)
+    systems = partial(valid_systems, points, reach, offsets)
+    if chosen.on_device and len(points):
+        with lasting(points):
+            x = without_transforms(points).double()
+            numbers = None if numbers is None else without_transforms(numbers)
+
+            def measure(pairs: Found) -> Tensor:
+                return x.index_select(0, pairs.target) - x.index_select(0, pairs.source)
+
+            count = len(offsets) - 1
+            found = cell_edges(x, reach, numbers, count, None, measure, systems, bool(loop))
+            return torch.stack([found.source, found.target])
+    parts = [
+        start + _edges_within(system, chosen, loop)
+        for start, system in zip(offsets[:-1], systems(), strict=True)
+    ]
+    return _joined(parts).to(points.device)
+
+
+def _joined(parts: list[Integers]) -> Tensor:
+    return torch.from_numpy(np.concatenate([np.zeros((2, 0), np.int64), *parts], axis=1))
 
 
 def _edges_within(system: PointSystem, backend: Backend, loop: bool) -> Integers:
@@ -114,7 +132,8 @@ def knn_graph(
     loop : bool
         Whether a point counts as its own neighbor at distance zero.
     backend : str
-        ``auto``, ``scipy``, ``torch-cluster`` or ``brute``.
+        ``auto``, ``cells`` (which compares all pairs in blocks on the device of the positions),
+        ``scipy``, ``torch-cluster`` or ``brute``.
 
     Returns
     -------
@@ -134,14 +153,52 @@ def knn_graph(
         raise ValueError(f"k must not be negative, got {k}")
     given_flag(loop, "loop")
     offsets, _ = given_offsets(points, batch, ptr)
-    dim = points.shape[1]
-    search = _SEARCHES[choose_backend(backend, False).name]
-    values, parts = as_doubles(points), [np.zeros((2, 0), np.int64)]
-    for start, end in pairwise(offsets):
-        cloud = values[start:end]
-        check_system(PointSystem(cloud, np.zeros((dim, dim)), np.zeros(dim, np.bool_), 1.0))
-        parts.append(start + _nearest_edges(cloud, int(k), loop, search))
-    return torch.from_numpy(np.concatenate(parts, axis=1)).to(points.device)
+    chosen = choose_backend(backend, False, points.device.type)
+    systems = partial(valid_systems, points, 1.0, offsets)
+    if chosen.on_device and len(points):
+        with lasting(points):
+            x = without_transforms(points).double()
+            if not float(x.abs().amax()) <= LARGEST_LENGTH:
+                systems()  # raises
+            found = [
+                start + _nearest_on_device(x[start:end], int(k), loop)
+                for start, end in pairwise(offsets)
+            ]
+            return torch.cat(found, dim=1)
+    parts = [
+        start + _nearest_edges(system.positions, int(k), loop, _SEARCHES[chosen.name])
+        for start, system in zip(offsets[:-1], systems(), strict=True)
+    ]
+    return _joined(parts).to(points.device)
+
+
+def _nearest_on_device(points: Tensor, k: int, loop: bool) -> Tensor:
+    """Return the edges of one cloud, (2, edges), by distances of all pairs in blocks of rows."""
+    count = len(points)
+    wanted = min(k, count if loop else count - 1)
+    if wanted <= 0:
+        return torch.zeros(2, 0, dtype=torch.int64, device=points.device)
+    check_size(float(count) * wanted, 6, "pairs", "k", points.device)
+    exponent = math.frexp(float(points.abs().amax()))[1]
+    if abs(exponent) > _MOST_EXPONENT:  # an exact scaling
+        points = points * 2.0 ** -max(exponent, -_MOST_FACTOR)
+    rows, found = max(_AT_ONCE_ON_DEVICE // count, 1), []
+    for start in range(0, count, rows):
+        total = torch.zeros((), dtype=points.dtype, device=points.device)
+        for x in points.unbind(1):
+            total = total + (x - x[start : start + rows, None]).square()
+        if not loop:
+            total.diagonal(start).fill_(torch.inf)
+        last = total.topk(wanted, largest=False).values.amax(1, keepdim=True)
+        target, source = (total <= last).nonzero().unbind(1)
+        # Equal distances keep the order of their sources.
+        order = total[target, source].argsort(stable=True)
+        order = order[target[order].argsort(stable=True)]
+        first = torch.searchsorted(target, torch.arange(len(total), device=target.device))
+        places = first[:, None] + torch.arange(wanted, device=target.device)
+        found.append(source[order[places]].flatten())
+    each = torch.arange(count, device=points.device)
+    return torch.stack([torch.cat(found), each.repeat_interleave(wanted)])
 
 
 def _nearest_edges(
@@ -220,4 +277,5 @@ _SEARCHES: Final[dict[str, Callable[[Doubles, int], Integers]]] = {
     "scipy": _tree_nearest,
     "torch-cluster": cluster_nearest,
     "brute": _compare_all,
+    "cells": _compare_all,
 }

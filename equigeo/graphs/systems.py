@@ -67,14 +67,15 @@ def check_system(
             raise ValueError(f"{name} must be finite, got NaN or infinity{where}")
         if value.size and np.abs(value).max() > LARGEST_LENGTH:
             raise ValueError(f"{name} must be at most {LARGEST_LENGTH:.0e} in size{where}")
-    if not _independent(system.cell[system.pbc]):
+    if not independent(system.cell[system.pbc]):
         raise ValueError(
             "cell must have independent vectors along periodic axes, "
             f"got {system.cell.tolist()} with pbc {system.pbc.tolist()}{where}"
         )
 
 
-def _independent(vectors: Doubles) -> bool:
+def independent(vectors: Doubles) -> bool:
+    """Return whether the rows are linearly independent, in float64 with a margin."""
     if len(vectors) == 0:
         return True
     # Not by their norms: squares of tiny components vanish.
@@ -95,12 +96,17 @@ class GivenSystems:
     cutoff: float
     offsets: list[int]  # of systems
     batch: Tensor | None  # (points,), None for a single system
-    systems: list[PointSystem]
+    cells: Doubles  # (systems, 3, 3)
+    pbc: NDArray[np.bool_]  # (systems, 3)
 
     @property
     def periodic(self) -> bool:
         """Whether any system is periodic along any axis."""
-        return any(bool(system.pbc.any()) for system in self.systems)
+        return bool(self.pbc.any())
+
+    def systems(self) -> list[PointSystem]:
+        """Copy all points to the CPU and validate their values and those of the cells."""
+        return valid_systems(self.positions, self.cutoff, self.offsets, self.cells, self.pbc)
 
 
 def given_systems(
@@ -111,7 +117,7 @@ def given_systems(
     batch: TensorLike | None,
     ptr: TensorLike | None,
 ) -> GivenSystems:
-    """Validate the arguments of :func:`equigeo.graphs.neighbor_list`."""
+    """Validate the arguments of :func:`equigeo.graphs.neighbor_list`, except for large values."""
     points = given_points(positions)
     if points.shape[1] != 3:
         raise ValueError(f"positions must be (points, 3), got {tuple(points.shape)}")
@@ -120,14 +126,27 @@ def given_systems(
     count = len(offsets) - 1
     cells, lattice = _given_cells(cell, points, count)
     periodic = _given_pbc(pbc, cell is not None, count)
-    values = as_doubles(points)
+    return GivenSystems(points, lattice, reach, offsets, numbers, cells, periodic)
+
+
+def valid_systems(
+    points: Tensor,  # (points, dim)
+    cutoff: float,
+    offsets: list[int],
+    cells: Doubles | None = None,  # (systems, dim, dim)
+    pbc: NDArray[np.bool_] | None = None,  # (systems, dim)
+) -> list[PointSystem]:
+    """Copy all points to the CPU and validate the values of each system."""
+    values, count, dim = as_doubles(points), len(offsets) - 1, points.shape[1]
+    cells = np.zeros((count, dim, dim)) if cells is None else cells
+    pbc = np.zeros((count, dim), np.bool_) if pbc is None else pbc
     systems = [
-        PointSystem(values[start:end], cells[k], periodic[k], reach)
+        PointSystem(values[start:end], cells[k], pbc[k], cutoff)
         for k, (start, end) in enumerate(pairwise(offsets))
     ]
     for k, system in enumerate(systems):
         check_system(system, f" in system {k}" if count > 1 else "")
-    return GivenSystems(points, lattice, reach, offsets, numbers, systems)
+    return systems
 
 
 def given_points(positions: TensorLike) -> Tensor:
@@ -184,7 +203,8 @@ def given_offsets(
     if offsets is None:
         return [0, len(points)], None
     counts = offsets.diff()
-    numbers = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+    each = torch.arange(len(counts), device=counts.device)
+    numbers = each.repeat_interleave(counts, output_size=len(points))
     return offsets.tolist(), numbers.to(points.device)
 
 

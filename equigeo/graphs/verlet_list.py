@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo._core.checks import TensorLike, as_tensor
 from equigeo._core.tensors import lasting, without_transforms
-from equigeo.graphs.neighbor_list import NeighborList, neighbor_list
+from equigeo.graphs.cell_list import closer
+from equigeo.graphs.neighbor_list import NeighborList, neighbor_list, selected
 from equigeo.graphs.systems import Doubles, as_doubles, given_cutoff, given_points
 
 DEFAULT_SKIN: Final = 0.5  # in angstrom, equal to JAX MD and close to ASE
@@ -22,6 +24,8 @@ DEFAULT_SKIN: Final = 0.5  # in angstrom, equal to JAX MD and close to ASE
 # the condition is below the first constant, the rounding errors of both are below the second.
 _WORST_CONDITION: Final = 1e6
 _ROUNDING: Final = 1e-9
+
+_Group: TypeAlias = Tensor | NDArray[np.generic] | None
 
 
 @final
@@ -84,7 +88,7 @@ class VerletList:
         """
         points = given_points(positions)
         lattice = None if cell is None else as_tensor(cell, "cell", like=points)
-        groups = [_copied(x) for x in (pbc, batch, ptr)]
+        groups = [_copied(_on_host(pbc)), _copied(batch), _copied(ptr)]
         if self._search is None or not self._search.holds(points, lattice, groups, self.cutoff):
             # Kept for calls that are differentiated, whatever this one is.
             with lasting(points):
@@ -99,7 +103,7 @@ class VerletList:
                 )
             self.rebuilds += 1
             # Copies, because callers move points in place.
-            x = as_doubles(points).copy()
+            x = _kept(points, torch.float64)
             h = None if lattice is None else as_doubles(lattice).copy()
             self._search = _Search(found, x, h, groups) if self.skin else None
         else:
@@ -112,16 +116,12 @@ class _Search:
     """Neighbor list with an enlarged cutoff, and the system that it belongs to."""
 
     found: NeighborList
-    positions: Doubles  # (points, 3) at the time of the search
+    positions: Tensor  # (points, 3) float64 at the time of the search
     cell: Doubles | None  # (3, 3) or (systems, 3, 3)
-    groups: list[NDArray[np.generic] | None]  # periodic axes, batch and offsets, as given
+    groups: list[_Group]  # periodic axes, batch and offsets, as given
 
     def holds(
-        self,
-        points: Tensor,
-        lattice: Tensor | None,
-        groups: list[NDArray[np.generic] | None],
-        cutoff: float,
+        self, points: Tensor, lattice: Tensor | None, groups: list[_Group], cutoff: float
     ) -> bool:
         """Return whether the list certainly includes all edges shorter than a cutoff."""
         found = self.found
@@ -132,17 +132,17 @@ class _Search:
             return False
         if points.shape != self.positions.shape or not all(map(_same, groups, self.groups)):
             return False
-        x = as_doubles(points)
         cell = None if lattice is None else as_doubles(lattice)
-        if not np.isfinite(x).all():
-            return False
-        with np.errstate(over="ignore", invalid="ignore"):
+        with lasting(points), np.errstate(over="ignore", invalid="ignore"):
+            x = _kept(points, torch.float64)
             stretch, displacements = self._deformation(x, cell)
-            moved = np.sqrt((displacements * displacements).sum(axis=1).max(initial=0.0))
-            slack = _ROUNDING * (cutoff + np.abs(x).max(initial=0.0))
+            squares = displacements.square().sum(1)
+            # NaN and infinity do not hold either.
+            moved, farthest = torch.stack([_largest(squares).sqrt(), _largest(x.abs())]).tolist()
+            slack = _ROUNDING * (cutoff + farthest)
             return bool(stretch * (cutoff + 2 * moved) + slack <= found.cutoff)
 
-    def _deformation(self, x: Doubles, cell: Doubles | None) -> tuple[float, Doubles]:
+    def _deformation(self, x: Tensor, cell: Doubles | None) -> tuple[float, Tensor]:
         """Return the norm of the inverse lattice deformation, and the displacements."""
         if cell is None or _same(cell, self.cell):
             return 1.0, x - self.positions
@@ -153,12 +153,10 @@ class _Search:
         if not np.isfinite(matrix).all():
             return np.inf, x
         smallest = float(np.linalg.svd(matrix, compute_uv=False).min())
-        if matrix.ndim == 2 or len(matrix) == 1:
-            moved = x - self.positions @ matrix.reshape(3, 3)
-        else:
-            batch = self.found.batch
-            systems = 0 if batch is None else batch.cpu().numpy()
-            moved = x - (self.positions[:, None] @ matrix[systems])[:, 0]
+        deformation, batch = torch.from_numpy(matrix).to(x.device).view(-1, 3, 3), self.found.batch
+        if len(deformation) > 1 and batch is not None:
+            deformation = deformation.index_select(0, batch)
+        moved = x - (self.positions[:, :, None] * deformation).sum(1)
         return (1 / smallest if smallest > 0 else np.inf), moved
 
     @cached_property
@@ -182,24 +180,33 @@ def _shorter(
     """Select the edges shorter than a cutoff, by the same sums as a search."""
     cell = None if lattice is None else lattice.double()
     vectors = found.edge_vectors(points.double(), cell)
-    x, y, z = vectors.detach().square().unbind(1)
-    kept = (x + y + z < cutoff * cutoff).nonzero().squeeze(1)
-    return replace(
-        found,
-        edge_index=found.edge_index.index_select(1, kept),
-        shifts=found.shifts.index_select(0, kept),
-        vectors=vectors.index_select(0, kept).to(points.dtype),
-        cutoff=cutoff,
-    )
+    kept = closer(vectors.detach(), cutoff).nonzero().squeeze(1)
+    return replace(selected(found, kept, vectors, points.dtype), cutoff=cutoff)
 
 
-def _copied(x: object) -> NDArray[np.generic] | None:
+def _kept(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Copy a tensor below transforms, on its device."""
+    with lasting(x):
+        return without_transforms(x).to(dtype, copy=True)
+
+
+def _largest(x: Tensor) -> Tensor:
+    return x.amax() if x.numel() else x.new_zeros(())
+
+
+def _on_host(x: object) -> object:
+    return x.detach().cpu().numpy() if isinstance(x, Tensor) else x
+
+
+def _copied(x: object) -> _Group:
     if isinstance(x, Tensor):
-        x = x.detach().cpu().numpy()
+        return _kept(x, x.dtype)
     return None if x is None else np.array(x)
 
 
-def _same(x: NDArray[np.generic] | None, y: NDArray[np.generic] | None) -> bool:
-    if x is None or y is None:
+def _same(x: _Group, y: _Group) -> bool:
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return (x.dtype, x.device) == (y.dtype, y.device) and torch.equal(x, y)
+    if x is None or y is None or isinstance(x, Tensor) or isinstance(y, Tensor):
         return x is y
     return np.array_equal(x, y)

@@ -129,6 +129,14 @@ def test_edges_that_do_not_fit_into_memory_are_refused_by_the_argument_of_the_se
     )
     refused(message, check_size, 1e9, 3, "edges")
     check_size(1e8, 2)
+    for name, size in (("memory_reserved", 6e9), ("memory_allocated", 5e9)):
+        monkeypatch.setattr(torch.cuda, name, lambda device, size=size: int(size))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3 * 10**9, 8 * 10**10))
+    for edges, fits in ((1.6e8, True), (1.7e8, False)):  # of 3 GB and 1 GB of unused blocks
+        if fits:
+            check_size(edges, 3, "edges", device=torch.device("cuda"))
+        else:
+            refused("where 4 GB", check_size, edges, 3, "edges", device=torch.device("cuda"))
     monkeypatch.setattr(MODULE, "available_bytes", lambda: None)
     check_size(1e30, 1)
     monkeypatch.setattr(MODULE, "ALWAYS_THERE", 0)

@@ -10,9 +10,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
+from torch.overrides import TorchFunctionMode
 from torch.testing import assert_close
 
-from equigeo.graphs import EdgeIndex, NeighborList, knn_graph, neighbor_list
+from equigeo.graphs import (
+    EdgeIndex,
+    NeighborList,
+    VerletList,
+    cell_list,
+    knn_graph,
+    neighbor_list,
+)
 from equigeo.graphs.backend_choice import BACKENDS, choose_backend, require_package
 from equigeo.graphs.backends import Backend
 from equigeo.testing import tolerance
@@ -128,10 +136,62 @@ def test_batches_are_their_systems(backend):
     assert torch.equal(by_batch.edge_index, whole.edge_index)
 
 
+@pytest.mark.parametrize("at_once", [7, 2**23])  # pairs
+@pytest.mark.parametrize("single", [0.0, 2.0**20])  # extent up to which float32 is used
+@pytest.mark.parametrize("many", [0, 2**20])  # edges
+def test_cells_search_all_systems_of_the_suite_in_one_call(monkeypatch, at_once, single, many):
+    monkeypatch.setattr(cell_list, "_AT_ONCE", at_once)
+    monkeypatch.setattr(cell_list, "_SINGLE", single)
+    monkeypatch.setattr(sys.modules["equigeo.graphs.neighbor_list"], "_MANY", many)
+    chosen = [case for case in cases() if case.cutoff == 5 and len(case.positions) < 20]
+    cells = torch.stack(
+        [torch.from_numpy(np.zeros((3, 3)) + (0 if c.cell is None else c.cell)) for c in chosen]
+    )
+    x = torch.cat([torch.from_numpy(case.positions.copy()) for case in chosen])
+    ptr = torch.tensor([0, *(len(case.positions) for case in chosen)]).cumsum(0)
+    pbc = torch.tensor([case.pbc for case in chosen])
+    found = neighbor_list(x, 5, cells, pbc, ptr=ptr, backend="cells")
+    assert_same(found, neighbor_list(x, 5, cells, pbc, ptr=ptr, backend="scipy"))
+    assert found.num_edges == sum(case.edges for case in chosen) > 2000
+
+
+class Waits(TorchFunctionMode):
+    """Names of calls for which a host waits for a device, with shapes of what is copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        if name in {"numpy", "tolist", "item", "nonzero", "__int__", "__float__", "__bool__"}:
+            self.found.append((name, *args[0].shape))
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_host_waits_as_often_as_it_says_and_copies_no_points():
+    count = len(POINTS)
+    with Waits() as waits:
+        neighbor_list(POINTS, 3.3, CELL, backend="cells")
+    # Cells; sizes and the number of images; pairs; those that are near; those in doubt; edges.
+    names = ["numpy", "tolist", "__int__", "nonzero", "nonzero", "__int__"]
+    assert [name for name, *_ in waits.found] == names
+    assert waits.found[0] == ("numpy", 3, 3)
+    moving = VerletList(3.0, 0.3, backend="cells")
+    moving.update(POINTS, CELL)
+    with Waits() as waits:
+        moving.update(POINTS, CELL)
+    assert [name for name, *_ in waits.found] == ["numpy", "tolist", "nonzero"]
+    with Waits() as waits:
+        neighbor_list(POINTS, 3.3, CELL, backend="scipy")
+    assert ("numpy", count, 3) in waits.found
+
+
 def test_half_of_the_list_and_its_reverse_are_the_list():
     for pbc in (True, MIXED, False):
         whole = neighbor_list(POINTS, 4.1, CELL, pbc)
         half = neighbor_list(POINTS, 4.1, CELL, pbc, half=True)
+        assert_same(half, neighbor_list(POINTS, 4.1, CELL, pbc, half=True, backend="cells"))
         rows = rows_of(half)
         reverse = {(t, s, *(-k for k in n)) for s, t, *n in rows}
         assert half.half
@@ -317,11 +377,12 @@ BAD = {
 
 @pytest.mark.parametrize(("wrong", "error", "message"), BAD.values(), ids=BAD)
 def test_what_is_wrong_is_refused(wrong, error, message):
-    good = {"positions": POINTS, "cutoff": 3.3, "cell": CELL}
-    refused(message, neighbor_list, error=error, **good | wrong)
     cells = torch.stack([CELL, SINGULAR])
-    with pytest.raises(ValueError, match=r"independent vectors .* in system 1"):
-        neighbor_list(POINTS, 3.3, cells, ptr=torch.tensor([0, 4, 7]))
+    for backend in ("auto", "cells"):
+        good = {"positions": POINTS, "cutoff": 3.3, "cell": CELL, "backend": backend}
+        refused(message, neighbor_list, error=error, **good | wrong)
+        with pytest.raises(ValueError, match=r"independent vectors .* in system 1"):
+            neighbor_list(POINTS, 3.3, cells, ptr=torch.tensor([0, 4, 7]), backend=backend)
 
 
 def test_what_memory_would_not_hold_is_refused_before_it_is_tried(monkeypatch):
@@ -332,6 +393,10 @@ def test_what_memory_would_not_hold_is_refused_before_it_is_tried(monkeypatch):
         with pytest.raises(ValueError, match=r"cutoff must be smaller: it reaches 4e\+08"):
             neighbor_list(positions, 2.0, backend=backend)
     assert neighbor_list(positions, 0.05).num_edges > 0
+    monkeypatch.setattr("equigeo.graphs.backends.available_bytes", lambda: 2**28)
+    with pytest.raises(ValueError, match=r"it reaches 4e\+06 edges"):
+        neighbor_list(positions[:2000], 2.0, backend="cells")
+    assert neighbor_list(positions[:2000], 0.2, backend="cells").num_edges > 0
 
 
 def test_programs_that_are_compiled_or_mapped_search_outside():
@@ -360,7 +425,7 @@ def test_the_index_for_layers_is_sorted_and_strains_move_vectors():
     assert_close(moved, edges.vectors @ deformation, **CLOSE)
 
 
-@pytest.mark.parametrize("backend", ["scipy", "brute"])
+@pytest.mark.parametrize("backend", ["scipy", "brute", "cells"])
 @pytest.mark.parametrize("scale", [1e-170, 1e-300, 1e145])
 def test_nearest_points_do_not_depend_on_the_scale(backend, scale):
     want = knn_graph(POINTS, 3)
@@ -485,7 +550,9 @@ def test_old_versions_unknown_names_and_what_a_backend_cannot_do_are_refused(fre
         refused(r"one of auto, scipy, torch-cluster, brute, .*got", choose_backend, name, True)
     with pytest.raises(ValueError, match=r"'torch-cluster' lists no periodic images: take one of"):
         choose_backend("torch-cluster", True)
-    assert choose_backend("auto", True).module is None
+    assert choose_backend("auto", True).name == "scipy"
+    assert choose_backend("auto", True, "cuda").name == "cells"
+    assert choose_backend("scipy", True, "cuda").name == "scipy"
 
 
 def test_a_missing_package_raises_with_its_name(monkeypatch):
