@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
@@ -18,9 +19,10 @@ from bench import so2_conv as orders
 from bench.op_calls import ELEMENTS, MACE, calls_of
 from bench.peers import agree, drawn
 from equigeo import tensor_products as tp
-from equigeo.graphs import EdgeIndex
+from equigeo.graphs import EdgeIndex, neighbor_list
 from equigeo.interop import cuequivariance, to_e3nn
 from equigeo.ops.runtime.declare import declared, reference_of
+from tests.interop.interatomic import Atoms
 
 Problem = tuple[dict[str, Callable[..., Tensor]], list[Tensor]]
 """What is compared, by name, and what all of it takes."""
@@ -30,42 +32,24 @@ Call = Callable[[], Any]
 WARM_UP = 3  # calls: TorchScript, which e3nn uses, compiles in the first two
 
 
-def channelwise_product(device: torch.device, edges: int) -> Problem:
-    product = tp.ChannelwiseTensorProduct(*MACE).to(device)
-    calls = {"ours": product, "e3nn": to_e3nn(product)}
-    return calls, on(device, channels.operands(product, edges, edges))
+def channelwise_product(layout: str, device: torch.device, edges: int) -> Problem:
+    product, who, theirs = channelwise_of(tp.ChannelwiseTensorProduct, layout, device)
+    return {"ours": product, who: theirs}, on(device, channels.operands(product, edges, edges))
 
 
-def channelwise_product_ir_mul(device: torch.device, edges: int) -> Problem:
-    product = tp.ChannelwiseTensorProduct(*MACE, layout="ir_mul").to(device)
-    calls = {"ours": product, "cuEquivariance": cue_channelwise(device)}
-    return calls, on(device, channels.operands(product, edges, edges))
-
-
-def channelwise_conv(device: torch.device, edges: int) -> Problem:
-    conv, theirs = tp.ChannelwiseConv(*MACE), to_e3nn(tp.ChannelwiseTensorProduct(*MACE))
-    conv, theirs = conv.to(device), theirs.to(device)
-    index, graph = random_graph(device, edges)
-    nodes = graph.num_targets
-
-    def by_messages(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-        messages = theirs(x.index_select(0, index[0]), y, w)
-        return x.new_zeros(nodes, messages.shape[1]).index_add(0, index[1], messages)
-
-    calls = {"ours": lambda x, y, w: conv(x, graph, y, w), "e3nn": by_messages}
-    return calls, on(device, channels.operands(conv, nodes, edges))
-
-
-def channelwise_conv_ir_mul(device: torch.device, edges: int) -> Problem:
-    conv = tp.ChannelwiseConv(*MACE, layout="ir_mul").to(device)
-    theirs = cue_channelwise(device)
+def channelwise_conv(layout: str, device: torch.device, edges: int) -> Problem:
+    conv, who, theirs = channelwise_of(tp.ChannelwiseConv, layout, device)
     index, graph = random_graph(device, edges)
     nodes = graph.num_targets
     given = {"indices_1": index[0], "indices_out": index[1], "size_out": nodes}
-    calls = {
-        "ours": lambda x, y, w: conv(x, graph, y, w),
-        "cuEquivariance": lambda x, y, w: theirs(x, y, w, **given),
-    }
+
+    def by_messages(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
+        if who != "e3nn":
+            return theirs(x, y, w, **given)
+        messages = theirs(x.index_select(0, index[0]), y, w)
+        return x.new_zeros(nodes, messages.shape[1]).index_add(0, index[1], messages)
+
+    calls = {"ours": lambda x, y, w: conv(x, graph, y, w), who: by_messages}
     return calls, on(device, channels.operands(conv, nodes, edges))
 
 
@@ -98,9 +82,8 @@ def so2_conv(device: torch.device, edges: int) -> Problem:
     """As in UMA: degrees up to 4, orders up to 2, 128 channels, bias and modulation by orders."""
     size = 4, 2, 128
     index, graph = random_graph(device, edges)
-    graph = EdgeIndex.from_edges(  # the peer takes edges in the order of their targets
-        index[:, index[1].argsort(stable=True)], graph.num_sources, graph.num_targets
-    )
+    index = index[:, index[1].argsort(stable=True)]  # as the peer takes edges
+    graph = EdgeIndex.from_edges(index, graph.num_sources, graph.num_targets)
     ours, conv = orders.equigeo(*size, graph)
     inputs = on(device, orders.operands(*size, graph))
     if find_spec("fairchem"):
@@ -128,25 +111,47 @@ def segment_attention(device: torch.device, edges: int) -> Problem:
     return firsts, on(device, drawn((graph.num_sources, 4, 32), (edges, 4)))
 
 
+def neighbor_lists(device: torch.device, edges: int) -> Problem:
+    """Edges of copper at a cutoff of 5; of the peers only SciPy's trees sort and validate."""
+    atoms = Atoms.copper(round((3 * edges / 4) ** (1 / 3)), torch.float64)
+    cell = atoms.length * torch.eye(3, dtype=torch.float64, device=device)
+    calls: dict[str, Callable[[Tensor], Any]] = {
+        "ours": lambda x: neighbor_list(x, 5.0, cell, backend="cells").edge_index[0],
+        "SciPy": lambda x: neighbor_list(x, 5.0, cell, backend="scipy").edge_index[0],
+    }
+    if find_spec("nvalchemiops"):
+        theirs = import_module("nvalchemiops.torch.neighbors").neighbor_list
+        given = {"pbc": cell[None].any(1), "max_neighbors": 64, "return_neighbor_list": True}
+        calls["nvalchemi-toolkit-ops"] = lambda x: theirs(x, 5.0, cell[None], **given)[0][0]
+    if find_spec("vesin"):
+        compute = import_module("vesin").NeighborList(cutoff=5.0, full_list=True).compute
+        calls["vesin"] = lambda x: compute(points=x, box=cell, periodic=True, quantities="ij")[0]
+    counts = {who: lambda x, f=f: x.new_tensor(len(f(x.detach()))) for who, f in calls.items()}
+    return counts, on(device, [atoms.positions])
+
+
 PROBLEMS: dict[str, Callable[[torch.device, int], Problem]] = {
-    "channelwise_product, mace-large": channelwise_product,
-    "channelwise_product, mace-large, ir_mul": channelwise_product_ir_mul,
-    "channelwise_conv, mace-large": channelwise_conv,
-    "channelwise_conv, mace-large, ir_mul": channelwise_conv_ir_mul,
+    "channelwise_product, mace-large": partial(channelwise_product, "mul_ir"),
+    "channelwise_product, mace-large, ir_mul": partial(channelwise_product, "ir_mul"),
+    "channelwise_conv, mace-large": partial(channelwise_conv, "mul_ir"),
+    "channelwise_conv, mace-large, ir_mul": partial(channelwise_conv, "ir_mul"),
     "fully_connected_product, 16x0e + 16x1o": fully_connected_product,
     "spherical_harmonics, degrees 0 to 3": spherical_harmonics,
     "symmetric_contraction, 128 channels, ir_mul": symmetric_contraction,
     "so2_conv, degrees up to 4, orders up to 2": so2_conv,
     "gather_sum, 128 channels": gather_sum,
     "segment_attention, 4 heads of 32": segment_attention,
+    "neighbor_list, copper": neighbor_lists,
 }
 
 
-def cue_channelwise(device: torch.device) -> Any:
-    """Their product with the same irreps, and the weights in the same order."""
-    return channels.cue_product(
-        MACE, device=device, math_dtype=torch.float32, method=cue_method(device)
-    )
+def channelwise_of(layer: Any, layout: str, device: torch.device) -> tuple[Any, str, Any]:
+    """Ours, and the product of a peer with the same irreps, and the weights in the same order."""
+    ours = layer(*MACE, layout=layout).to(device)
+    if layout == "mul_ir":
+        return ours, "e3nn", to_e3nn(tp.ChannelwiseTensorProduct(*MACE)).to(device)
+    options = {"math_dtype": torch.float32, "method": cue_method(device)}
+    return ours, "cuEquivariance", channels.cue_product(MACE, device=device, **options)
 
 
 def cue_method(device: torch.device) -> str:
@@ -164,8 +169,8 @@ def beside_reference(op: str, rest: tuple[Tensor, ...]) -> dict[str, Callable[..
 
 def random_graph(device: torch.device, edges: int) -> tuple[Tensor, EdgeIndex]:
     nodes = max(2, edges // NEIGHBOURS)
-    index = torch.randint(nodes, (2, edges), generator=torch.Generator().manual_seed(0))
-    index = index.to(device)
+    generator = torch.Generator().manual_seed(0)
+    index = torch.randint(nodes, (2, edges), generator=generator).to(device)
     return index, EdgeIndex.from_edges(index, nodes, nodes)
 
 
@@ -238,15 +243,15 @@ def passes(
 
     def second(call: Callable[..., Tensor]) -> Any:
         result = call(*inputs)
-        ones = torch.ones_like(result)
-        slopes = torch.autograd.grad(result, inputs, ones, create_graph=True)
+        slopes = torch.autograd.grad(result, inputs, torch.ones_like(result), create_graph=True)
         return torch.autograd.grad(sum(x.square().sum() for x in slopes), inputs)
 
-    kinds = [forward, both]
+    kinds = [forward]
     result = next(iter(calls.values()))(*inputs)
-    slopes = torch.autograd.grad(result, inputs, torch.ones_like(result), create_graph=True)
-    if all(x.requires_grad for x in slopes):  # sums have no second derivatives
-        kinds.append(second)
+    if result.requires_grad:
+        slopes = torch.autograd.grad(result, inputs, torch.ones_like(result), create_graph=True)
+        # Sums have no second derivatives.
+        kinds += [both, second] if all(x.requires_grad for x in slopes) else [both]
     return {
         kind.__name__: {name: partial(kind, call) for name, call in calls.items()} for kind in kinds
     }

@@ -15,7 +15,7 @@ from bench.peers import AS_IT_IS, Library, of_module
 from bench.row import Problem, Row, library, needs
 from equigeo.graphs import neighbor_list
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
-from tests.interop.interatomic import CUTOFF, MODELS, SPACING, Atoms
+from tests.interop.interatomic import CUTOFF, MODELS, Atoms
 
 COPPER = 29
 PRESETS: dict[str, dict[str, Any]] = {
@@ -68,12 +68,8 @@ def potential(preset: str, cells: int) -> Problem:
 
 def neighbors(cells: int) -> Problem:
     """Sorted lists with vectors, periodic; beside libraries that neither sort nor validate."""
-    fcc = torch.tensor([[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], dtype=torch.float64) / 2
-    steps = torch.cartesian_prod(*[torch.arange(cells)] * 3)
-    positions = SPACING * (steps[:, None] + fcc).view(-1, 3)
-    positions = positions + 0.05 * torch.randn(positions.shape, dtype=torch.float64)
-    length = cells * SPACING
-    cell = length * torch.eye(3, dtype=torch.float64)
+    atoms = Atoms.copper(cells, torch.float64)
+    positions, cell = atoms.positions, atoms.length * torch.eye(3, dtype=torch.float64)
     x, box, everywhere = positions.numpy(), cell.numpy(), np.full(3, True)
     ours = library(lambda: neighbor_list(positions, 5.0, cell, True, backend="scipy"), [])
     edges = ours.modes[AS_IT_IS]().num_edges
@@ -85,7 +81,7 @@ def neighbors(cells: int) -> Problem:
     def vesin() -> Library:
         search = import_module("vesin").NeighborList(cutoff=5.0, full_list=True, n_threads=1)
         given = {"points": x, "box": box, "periodic": everywhere, "quantities": "ijSD"}
-        return checked(lambda: search.compute(**given))
+        return checked(partial(search.compute, **given))
 
     def matscipy() -> Library:
         search = import_module("matscipy.neighbours").neighbour_list

@@ -192,11 +192,12 @@ def test_make_ends_with_a_sentence_before_it_builds_anything(tmp_path):
 
 def test_every_problem_is_computed_by_a_peer_and_timed():
     found = measure_ops(torch.device("cpu"), edges=8, rounds=1)
-    kinds = 3 * len(PROBLEMS) - 1  # sums over neighbors have no second derivatives
+    # Sums over neighbors have no second derivatives, and lists of neighbors no gradient.
+    kinds = 3 * len(PROBLEMS) - 3
     assert len(found["microseconds"]) == kinds
     assert found["failures"] == []
     for name, times in found["microseconds"].items():
-        assert len(times) == 2, name
+        assert len(times) == 2 or name.startswith("neighbor_list"), name
         assert "ours" in times
         assert all(t > 0 for t in times.values())
 
