@@ -27,9 +27,7 @@ from equigeo.graphs.edge_search import find_edges
 from equigeo.graphs.periodic import SearchBox, heights, search_box
 from equigeo.graphs.systems import Candidates, Doubles, PointSystem
 
-PREFERRED: Final = (
-    "scipy"  # by `auto`: the fastest for many points, by `bench/results/neighbors.json`
-)
+PREFERRED: Final = "scipy"  # by `auto`: the fastest for many points of one system
 ON_CARD: Final = "cells"  # by `auto` for CUDA tensors, which stay there
 _MOST_BINS: Final = 64  # along each of up to three axes: counts that a cache holds
 

@@ -16,7 +16,7 @@ import torch
 from equigeo.graphs.periodic import SearchBox, complete_cell, heights
 from equigeo.graphs.systems import Candidates, Doubles, Integers, PointSystem, Shifts
 
-# At the peak of a search: 57 to 68 by `bench/results/neighbors.json`, as much again for gradients.
+# At the peak of a search by cells, or by trees with gradients; without, by trees half of it.
 BYTES_PER_EDGE: Final = 128
 ALWAYS_THERE: Final = 2**28  # bytes that are allocated without a check of the available memory
 _AT_ONCE: Final = 2**20  # pairs

@@ -8,6 +8,7 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from itertools import accumulate
 from typing import Any, Final
 
 import torch
@@ -334,13 +335,10 @@ class _TorchSimModel(nn.Module):
                 f"system_idx must ascend and be below the number of cells, {len(systems)}, got "
                 f"{index.tolist()}"
             )
-        axes = torch.as_tensor(pbc, dtype=torch.bool).cpu().expand(3)
-        parts = zip(numbers.split(counts), positions.split(counts), systems.mT, strict=True)
-        batch = AtomicBatch.from_systems(
-            [(z, x, vectors, axes.numpy()) for z, x, vectors in parts],
-            self.model.config.cutoff,
-            dtype=torch.float64,
-            vector_dtype=self.dtype,
-            verlet=self.verlet,
-        )
-        return batch.to(self.device)
+        axes = torch.as_tensor(pbc, dtype=torch.bool).cpu().expand(len(counts), 3)
+        ptr = torch.tensor([0, *accumulate(counts)], device="cpu")
+        x, cells = positions.detach().double(), systems.mT.detach().double()
+        # Searched on the device of the state.
+        listed = self.verlet.update(x, cells, axes, ptr=ptr)
+        given = numbers.long(), x, cells, axes, listed.edge_index, listed.shifts, index.long(), ptr
+        return AtomicBatch(*given, listed.cutoff, self.dtype).to(self.device)
