@@ -55,7 +55,7 @@ def takes_integers(cls: _Class) -> _Class:
     return cls
 
 
-def convert_integers(
+def convert_numbers(
     options: Any,  # an instance of a frozen dataclass
 ) -> None:
     """Convert numbers in fields to int or float, in place; raise where hints are of integers."""

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from equigeo._core.brief import shown
-from equigeo._core.checks import DEPTH, convert_integers, converted, options_of
+from equigeo._core.checks import DEPTH, convert_numbers, converted, options_of
 
 _NAMED: dict[Any, tuple[Any, ...]] = {  # in messages
     bool: (True, False), float: ("a number",), str: ("a string",)
@@ -92,7 +92,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Convert the numbers of other libraries, and validate choices and ranges."""
-        convert_integers(self)
+        convert_numbers(self)
         # mypy looks for the hash of a class among the methods of its instances
         for name, hint in _choices(type(self)).items():  # type: ignore[arg-type]
             if not _fits(getattr(self, name), hint):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo._core.checks import convert_integers, takes_integers
+from equigeo._core.checks import convert_numbers, takes_integers
 from equigeo._core.tensors import (
     any_global_hook,
     autocast_active,
@@ -97,7 +97,7 @@ class KernelSpec:
             raise ValueError(
                 f'padding_mode must be "zeros" or "circular", got {self.padding_mode!r}'
             )
-        convert_integers(self)
+        convert_numbers(self)
         for name in ("size", "hidden", "centers", "group_centers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")

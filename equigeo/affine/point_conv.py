@@ -14,7 +14,7 @@ from equigeo._core.checks import (
     TensorLike,
     as_tensor,
     check_shape,
-    convert_integers,
+    convert_numbers,
     kind_of,
     takes_integers,
 )
@@ -348,7 +348,7 @@ class PointNeighborhood:
     k: int | None = 16
 
     def __post_init__(self) -> None:
-        convert_integers(self)
+        convert_numbers(self)
         if not self.radius > 0 or (self.k is not None and self.k < 1):
             raise ValueError(f"radius and k must be positive, got {self.radius} and {self.k}")
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from equigeo._core.checks import checked_integer, convert_integers, kind_of
+from equigeo._core.checks import checked_integer, convert_numbers, kind_of
 from equigeo._core.tensors import HALF, values_readable
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.groups.samples import split_component
@@ -86,7 +86,7 @@ class Quadrature:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        convert_integers(self)
+        convert_numbers(self)
         if self.chunk is not None and self.chunk < 1:
             raise ValueError(f"chunk must be positive or None, got {self.chunk}")
 
