@@ -1,8 +1,8 @@
 """Everything that a machine with a card should find out, in one record: ``make gpu``.
 
 The self-test; every row of the op table, with two orders of gradients, against the reference
-implementation, twice; every layer of the mode matrix; times of ops beside their peers. Ends with 1
-where something is wrong, which the record then lists under ``"failures"``.
+implementation, twice; every layer of the mode matrix; neighbor lists, twice; times of ops beside
+their peers. Ends with 1 where something is wrong, which the record then lists under ``"failures"``.
 
 ``--simulate`` goes the same way with tensors of the CPU and simulated kernels, which must be
 loaded; times then say nothing.
@@ -23,9 +23,10 @@ from bench.gpu_times import measure_ops
 from bench.recorder import circumstances, write_json
 from equigeo.ops import cuda_status, kernels_info, run_self_test
 from tests.gpu.in_processes import check_rows
+from tests.gpu.list_rows import check_lists
 from tests.ops.run_simulated import say
 
-PARTS = ("ops", "layers", "times")
+PARTS = ("ops", "layers", "lists", "times")
 NO_CARD = "error: PyTorch finds no CUDA card here, or has no CUDA"
 AND_NOW = "with EQUIGEO_CUDA_SELF_TEST=0, make gpu goes on and says which rows are wrong"
 SKIPPED = os.environ.get("EQUIGEO_CUDA_SELF_TEST") == "0"
@@ -78,6 +79,7 @@ def gathered(device: torch.device, options: argparse.Namespace) -> dict[str, Any
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "ops": lambda: check_rows("ops", device, options.select, options.jobs),
         "layers": lambda: check_rows("layers", device, options.select, options.jobs),
+        "lists": lambda: check_lists(device),
         "times": lambda: measure_ops(device, options.edges, options.rounds),
     }
     for name, part in parts.items():

@@ -10,10 +10,12 @@ import torch
 from torch import nn
 
 from bench.gpu_times import PROBLEMS, measure, measure_ops
+from equigeo.graphs import cell_list
 from tests.gpu import op_rows
 from tests.gpu import run as program
 from tests.gpu.in_processes import check_rows, in_process
 from tests.gpu.layer_rows import MODES, check_layers, outcome
+from tests.gpu.list_rows import check_lists
 from tests.gpu.op_rows import check_ops
 from tests.modes.row import Row, randn
 from tests.ops.simulated import ROOT, WRONG, needs_simulator, run
@@ -46,6 +48,16 @@ def test_layer_rows_pass_on_the_cpu():
         "graph": "not supported: a graph is captured from a card",
     }
     assert found["rows"]["mds.frames"]["compiled"].startswith("not supported: the number of frames")
+
+
+def test_list_rows_pass_on_the_cpu_and_a_wrong_list_is_a_failure(monkeypatch):
+    found = check_lists(CPU)
+    assert found["failures"] == []
+    assert len(found["rows"]) > 45
+    closer = cell_list.closer
+    monkeypatch.setattr(cell_list, "closer", lambda *given: closer(*given) & False)
+    failures = check_lists(CPU)["failures"]
+    assert failures[0].startswith("10 a shell just inside: failed: other edges")
 
 
 class Wrong(nn.Module):
