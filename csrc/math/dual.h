@@ -49,6 +49,17 @@ EQUIGEO_HOST_DEVICE N last_part(Dual<N> number) {
   return number.slope;
 }
 
+// sum += last_part(a * b), by one multiply-add for each term.
+template <class N>
+EQUIGEO_HOST_DEVICE void add_last_part(N& sum, N a, N b) {
+  sum += a * b;
+}
+template <class N>
+EQUIGEO_HOST_DEVICE void add_last_part(N& sum, Dual<N> a, Dual<N> b) {
+  sum += a.value * b.slope;
+  sum += a.slope * b.value;
+}
+
 // In memory, both parts lie side by side.
 template <class N>
 struct Lanes<Dual<N>> : Lanes<N> {};

@@ -1,23 +1,31 @@
-// Convolutions of known path tables, on a graph with targets of 0, 1 and 11 edges.
+// Convolutions of known path tables, and how they change along tangents of their operands, on a
+// graph with targets of 0, 1 and 11 edges.
 #pragma once
 
 #include "kernels/cuda/edge_list.h"
 #include "kernels/cuda/known_tables.h"
+#include "kernels/cuda/operand_tangents.h"
 #include "kernels/cuda/plan.h"
+#include "math/dual.h"
 #include "simulated.h"
 
 namespace equigeo {
 namespace {
 
+constexpr const char* kTangents[] = {"", "xyw", "yw", "xw", "xy"};
 constexpr int64_t kSources = 4, kTargets3 = 3, kEdges12 = 12;
 
-// A table that is known, with random coefficients.
+// A table that is known, with random coefficients. Where components are inside, edges share
+// weights.
 struct Problem {
   const KnownTable& known;
   PathTable<float> table{};
   std::vector<Path> paths;
   std::vector<Entry> entries;
   std::vector<float> values, x, y, weight;
+  int64_t weight_stride;
+  bool second = false;
+  std::vector<float> x_tangent, y_tangent, weight_tangent;  // empty where they are zero
   std::vector<int64_t> source, ptr{0, 0, 1, 12}, order;
   std::vector<char> scratch;
 
@@ -52,11 +60,42 @@ struct Problem {
     x = check::normal<float>(kSources * table.dim_x, 2);
     y = check::normal<float>(kEdges12 * table.dim_y, 3);
     weight = check::normal<float>(kEdges12 * table.dim_weight, 4);
+    weight_stride = ir_mul ? table.dim_weight : 0;
+    for (int64_t n = table.dim_weight; !ir_mul && n < kEdges12 * table.dim_weight; ++n) {
+      weight[n] = weight[n - table.dim_weight];
+    }
     for (int64_t e = 0; e < kEdges12; ++e) {
       source.push_back(e * e % 3);  // one has none
       order.push_back((e * 5 + 2) % kEdges12);
     }
   }
+
+  // Tangents of some operands, of x, y and weights w; without any, nothing changes.
+  void add_tangents(const std::string& of) {
+    const auto drawn = [&](char name, const std::vector<float>& like, unsigned seed) {
+      const bool has = of.find(name) != std::string::npos;
+      return check::normal<float>(has ? static_cast<int64_t>(like.size()) : 0, seed);
+    };
+    second = !of.empty();
+    x_tangent = drawn('x', x, 6);
+    y_tangent = drawn('y', y, 7);
+    weight_tangent = drawn('w', weight, 8);
+  }
+
+  // The tangents, where those of x have been moved.
+  OperandTangents<float> tangents(const std::vector<float>& moved) const {
+    const auto or_null = [](const std::vector<float>& numbers) {
+      return numbers.empty() ? nullptr : numbers.data();
+    };
+    return {or_null(moved), or_null(y_tangent), or_null(weight_tangent)};
+  }
+
+  // A number of an operand with its tangent, and what is wanted of a product of these.
+  static Dual<double> with_tangent(
+      const std::vector<float>& value, const std::vector<float>& tangent, int64_t at) {
+    return {value[at], tangent.empty() ? 0 : tangent[at]};
+  }
+  double wanted_part(Dual<double> product) const { return second ? product.slope : product.value; }
 
   Plans<float> planned() {
     table.path = paths.data();
@@ -89,7 +128,7 @@ struct Problem {
     return moved;
   }
 
-  // Call visit(product, x, y, weight, out) with the indices of all terms of the convolution.
+  // Call visit(coefficient, x, y, weight, out) with the indices of all terms of the convolution.
   template <class Visit>
   void for_terms(const Visit& visit) const {
     for (int64_t target = 0; target < kTargets3; ++target) {

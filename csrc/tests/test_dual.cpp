@@ -43,6 +43,15 @@ const bool control = check::add("dual numbers: another direction has another slo
       "the slopes along x and y are near");
 });
 
+const bool last = check::add("dual numbers: the last part of a product is added to a sum", [] {
+  const Dual<double> a{1.5, -2}, b{0.5, 3};
+  double sum = 1, plain = 1;
+  add_last_part(sum, a, b);
+  add_last_part(plain, a.value, b.value);
+  check::near(sum, 1 + last_part(a * b), 0);
+  check::near(plain, 1 + last_part(a.value * b.value), 0);
+});
+
 const bool memory = check::add_for_floats("dual numbers lie side by side in memory", [](auto zero) {
   using T = decltype(zero);
   T cells[2] = {};

@@ -29,6 +29,7 @@ struct Gradients : Problem {
   void run(int64_t chunk, bool own) {
     const Plans<float> plans = planned();
     const std::vector<float> moved_x = outside(x, false), moved_grad = outside(grad, true);
+    const std::vector<float> moved_tangent = outside(x_tangent, false);
     std::vector<float> messages(static_cast<size_t>(chunk * table.dim_x), NAN);
     grad_x.assign(x.size(), NAN);
     grad_y.assign(y.size(), NAN);
@@ -41,11 +42,13 @@ struct Gradients : Problem {
     op.x = moved_x.data();
     op.y = y.data();
     op.weight = weight.data();
-    op.weight_stride = table.dim_weight;
+    op.weight_stride = weight_stride;
     op.grad_x = op.sums = grad_x.data();
     op.grad_y = grad_y.data();
     op.grad_weight = grad_weight.data();
     op.in_ir_mul = true;
+    op.second = second;
+    op.tangents = tangents(moved_tangent);
     if (own) {
       const TargetGradients by{plans.by_out, by_target(), messages.data(), chunk};
       check::holds(differentiate_targets(op, by, nullptr), "launched");
@@ -57,13 +60,16 @@ struct Gradients : Problem {
   void compare() const {
     std::vector<double> by_x(x.size()), by_y(y.size()), by_weight(weight.size());
     for_terms([&](double value, int64_t at_x, int64_t at_y, int64_t at_weight, int64_t at_out) {
+      const Dual<double> at[] = {
+          with_tangent(x, x_tangent, at_x), with_tangent(y, y_tangent, at_y),
+          with_tangent(weight, weight_tangent, at_weight)};
       value *= grad[at_out];
-      by_x[at_x] += value * y[at_y] * weight[at_weight];
-      by_y[at_y] += value * x[at_x] * weight[at_weight];
-      by_weight[at_weight] += value * x[at_x] * y[at_y];
+      by_x[at_x] += value * wanted_part(at[1] * at[2]);
+      by_y[at_y] += value * wanted_part(at[0] * at[2]);
+      by_weight[at_weight] += value * wanted_part(at[0] * at[1]);
     });
-    check::all_near(grad_x, by_x, 1e-5);  // 500 terms in float32
-    check::all_near(grad_y, by_y, 1e-5);  // 10,000
+    check::all_near(grad_x, by_x, 1e-5);  // 1,000 terms in float32
+    check::all_near(grad_y, by_y, 1e-5);  // 20,000
     check::all_near(grad_weight, by_weight, 1e-5);
   }
 };
@@ -72,29 +78,35 @@ const bool alone = check::add("kernels of their own differentiate convolutions o
   for (const KnownTable* known : kKnownTables) {
     for (const bool ir_mul : {true, false}) {
       for (const int64_t chunk : {kEdges12, int64_t{5}}) {
-        Gradients problem(*known, ir_mul);
-        std::vector<float> first;
-        check::for_orders([&] {
-          problem.run(chunk, true);
-          problem.compare();
-          std::vector<float> all = problem.grad_x;
-          all.insert(all.end(), problem.grad_y.begin(), problem.grad_y.end());
-          all.insert(all.end(), problem.grad_weight.begin(), problem.grad_weight.end());
-          first = first.empty() ? all : first;
-          check::holds(all == first, "equal bits in every order");
-        });
+        for (const char* tangents : kTangents) {
+          Gradients problem(*known, ir_mul);
+          problem.add_tangents(tangents);
+          std::vector<float> first;
+          check::for_orders([&] {
+            problem.run(chunk, true);
+            problem.compare();
+            std::vector<float> all = problem.grad_x;
+            all.insert(all.end(), problem.grad_y.begin(), problem.grad_y.end());
+            all.insert(all.end(), problem.grad_weight.begin(), problem.grad_weight.end());
+            first = first.empty() ? all : first;
+            check::holds(all == first, "equal bits in every order");
+          });
+        }
       }
     }
   }
 });
 
 const bool another = check::add("gradients of another table have the kernel of all tables", [] {
-  Gradients problem(kMaceSmall, true);
-  problem.run(kEdges12, false);
-  check::holds(std::isnan(problem.grad_x[0]), "it leaves a known one alone");
-  std::swap(problem.paths[0].weight, problem.paths[1].weight);
-  problem.run(kEdges12, true);
-  problem.compare();
+  for (const char* tangents : {"", "xyw"}) {
+    Gradients problem(kMaceSmall, true);
+    problem.add_tangents(tangents);
+    problem.run(kEdges12, false);
+    check::holds(std::isnan(problem.grad_x[0]), "it leaves a known one alone");
+    std::swap(problem.paths[0].weight, problem.paths[1].weight);
+    problem.run(kEdges12, true);
+    problem.compare();
+  }
 });
 
 }  // namespace

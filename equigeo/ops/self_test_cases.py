@@ -161,17 +161,10 @@ def _products() -> Iterator[Case]:
         ("fully_connected_product", _mixing_table(), EDGES, ()),
     ):
         layout = (False,) if table is channelwise else ()
-        operands = [(rows, table.dim_x), (EDGES, table.dim_y), (EDGES, table.dim_weight)]
-        form = [(rows, table.dim_out), *operands]
-        rest = (*indices, table.paths, table.entries, table.values)
-        for name, shapes, more in (
-            (op, operands, (table.dim_out, *layout)),
-            (f"{op}_backward", form, (*layout, True)),
-            (f"{op}_double_backward", [*form, *operands], (*layout, True, True, True, True)),
-        ):
+        for name, shapes, rest in _forms(op, table, rows, indices, layout):
             terms = max(n * dim for n, dim in shapes) if layout else EDGES * NODES
             others = tuple(_coupled_cases(name))
-            yield Case(name, draw_features(*shapes), (*rest, *more), terms, others=others)
+            yield Case(name, draw_features(*shapes), rest, terms, others=others)
     shapes = [(NODES, channelwise.dim_x), (EDGES, channelwise.dim_y)]
     features = draw_features(*shapes, (EDGES, 3), (3, channelwise.dim_weight))
     tensors = (channelwise.paths, channelwise.entries, channelwise.values)
@@ -180,20 +173,26 @@ def _products() -> Iterator[Case]:
     yield from _splines(channelwise)
 
 
+def _forms(
+    op: str, table: PathTable, rows: int, indices: tuple[Tensor, ...], layout: tuple[bool, ...]
+) -> Iterator[tuple[str, list[tuple[int, int]], tuple[Any, ...]]]:
+    """Return a product and its gradients of two orders: name, shapes of features, the rest."""
+    operands = [(rows, table.dim_x), (EDGES, table.dim_y), (EDGES, table.dim_weight)]
+    form = [(rows, table.dim_out), *operands]
+    rest = (*indices, table.paths, table.entries, table.values)
+    yield op, operands, (*rest, table.dim_out, *layout)
+    yield f"{op}_backward", form, (*rest, *layout, True)
+    yield f"{op}_double_backward", [*form, *operands], (*rest, *layout, True, True, True, True)
+
+
 def _coupled_cases(op: str) -> Iterator[Case]:
     """Return convolutions of MACE, which have CUDA kernels of their own, and their gradients."""
-    if op not in ("channelwise_conv", "channelwise_conv_backward"):
-        return
-    graph = example_graph().values()
+    graph = tuple(example_graph().values())
     for lmax, ir_mul in ((0, True), (1, False), (2, True)):
         table = coupled_table(lmax, ir_mul=ir_mul)
-        operands = [(NODES, table.dim_x), (EDGES, table.dim_y), (EDGES, table.dim_weight)]
-        rest = (*graph, table.paths, table.entries, table.values)
-        if op == "channelwise_conv":
-            yield Case(op, draw_features(*operands), (*rest, table.dim_out, ir_mul), orders=0)
-        else:
-            features = draw_features((NODES, table.dim_out), *operands)
-            yield Case(op, features, (*rest, ir_mul, True), table.dim_out, orders=0)
+        for name, shapes, rest in _forms("channelwise_conv", table, NODES, graph, (ir_mul,)):
+            if name == op:
+                yield Case(op, draw_features(*shapes), rest, table.dim_out, orders=0)
 
 
 def _splines(channelwise: PathTable) -> Iterator[Case]:

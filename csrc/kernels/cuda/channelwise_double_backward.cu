@@ -2,7 +2,7 @@
 // by the rows of the output the derivative by grad, by those of the first input the three others.
 #include "args/channelwise_conv.h"
 #include "args/products.h"
-#include "kernels/cuda/differentiate_products.h"
+#include "kernels/cuda/differentiate_targets.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/outside_components.h"
 #include "kernels/cuda/sum_products.h"
@@ -86,16 +86,21 @@ const char* run(const ChannelwiseProductDoubleBackward<S>& op, void* memory, voi
   return error;
 }
 
-// The same, and rows with components outside.
+// The same, rows with components outside, and what gradients by targets need.
 template <class S>
 struct ConvScratch : Scratch<S> {
   S *x, *x_tangent, *grad;
+  TargetGradients by_targets;
 
   ConvScratch(const ChannelwiseConvDoubleBackward<S>& op, Carver& memory)
       : Scratch<S>(op, op.graph.sources, memory),
         x(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
         x_tangent(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
-        grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)) {}
+        grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)) {
+    if constexpr (std::is_same_v<S, float>) {
+      by_targets = cut_target_gradients(this->plans.by_out, arriving_edges(op.graph), memory);
+    }
+  }
 
   // Move what the op has; null, or what went wrong.
   const char* move(const ChannelwiseConvDoubleBackward<S>& op, void* stream) const {
@@ -144,6 +149,9 @@ const char* run(const ChannelwiseConvDoubleBackward<S>& op, void* memory, void* 
     error = sum_products(sums, stream);
   }
   if (error == nullptr && wants_gradients(op)) {
+    if constexpr (std::is_same_v<S, float>) {
+      gradients.known = differentiate_targets(gradients, scratch.by_targets, stream);
+    }
     error = differentiate_products(gradients, stream);
   }
   return error;

@@ -1,3 +1,5 @@
+// Gradients by targets, or how they change along tangents of the operands.
+//
 // A block takes the edges of one target, whose row of the gradient its lanes hold in registers.
 // Gradients of second inputs are contracted in each lane before they are summed over lanes. What an
 // edge adds to the gradient of x passes through scratch memory, and is summed in the order in which
@@ -10,10 +12,10 @@
 namespace equigeo {
 namespace {
 
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 struct alignas(16) GradientMemory {
   float terms[Sizes<kTable>::kTerms];  // coefficients of all paths
-  float second[kBatch][kTable.second];
+  T second[kBatch][kTable.second];
   float grad_second[kBatch][Sizes<kTable>::kWarps][kTable.second];
   TargetBatch batch;
 };
@@ -37,21 +39,21 @@ __device__ __forceinline__ void stage_terms(
 }
 
 // What a lane holds of one edge.
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 struct LaneEdge {
-  float second[kTable.second];
+  T second[kTable.second];
   float grad_second[kTable.second];
 };
 
 // For one path of one edge: sums over k of coefficients and gradient make a matrix of i and j, from
 // which come both gradients of the inputs; returns the gradient of the weight.
-template <const KnownTable& kTable, int P, int D1>
+template <const KnownTable& kTable, int P, class T, int D1>
 __device__ __forceinline__ float differentiate_path(
     const float* terms,
     const float (&grad)[Sizes<kTable>::kOut],
-    const float (&x)[D1],
-    float weight,
-    LaneEdge<kTable>& edge,
+    const T (&x)[D1],
+    T weight,
+    LaneEdge<kTable, T>& edge,
     float (&grad_x)[D1]) {
   constexpr KnownPath kPath = kTable.path[P];
   constexpr int kFirst = kTable.before_out(P), kTerms = kTable.before_terms(P);
@@ -60,8 +62,8 @@ __device__ __forceinline__ float differentiate_path(
   float slope = 0, number[4] = {};
 #pragma unroll
   for (int i = 0; i < D1; ++i) {
-    const float weighted = weight * x[i];
-    float back = 0;
+    const float weighted = last_part(weight * x[i]);
+    T back{};
 #pragma unroll
     for (int j = 0; j < D2; ++j) {
       float sum = 0;
@@ -82,42 +84,43 @@ __device__ __forceinline__ float differentiate_path(
         }
       }
       if (any) {
-        back += edge.second[kY + j] * sum;
+        back += sum * edge.second[kY + j];
         edge.grad_second[kY + j] += weighted * sum;
       }
     }
-    slope += x[i] * back;
-    grad_x[i] += weight * back;
+    add_last_part(slope, x[i], back);
+    add_last_part(grad_x[i], weight, back);
   }
   return slope;
 }
 
 // Where the rows of an edge are for a lane.
+template <class T>
 struct LaneRows {
-  const float* x;
-  const float* weight;
+  EdgeOperands<T> from;
   float* grad_weight;
   float* message;
 };
 
 // One edge, segment by segment of x: all numbers of its rows are read once.
-template <const KnownTable& kTable, int Segment = 0>
+template <const KnownTable& kTable, int Segment = 0, class T>
 __device__ __forceinline__ void differentiate_segments(
-    const LaneRows& rows,
+    const LaneRows<T>& rows,
     const float* terms,
     const float (&grad)[Sizes<kTable>::kOut],
-    LaneEdge<kTable>& edge) {
+    LaneEdge<kTable, T>& edge) {
   if constexpr (Segment < kTable.segments) {
     constexpr int D1 = 2 * Segment + 1, kBefore = kTable.before_x(Segment);
-    float x[D1], grad_x[D1] = {};
+    T x[D1];
+    float grad_x[D1] = {};
 #pragma unroll
     for (int i = 0; i < D1; ++i) {
-      x[i] = load(rows.x + (kBefore + i) * kTable.mul);
+      x[i] = rows.from.x.at((kBefore + i) * kTable.mul);
     }
     for_constants<kTable.paths>([&](auto p) {
       constexpr int kPath = decltype(p)::value;
       if constexpr (kTable.path[kPath].l1 == Segment) {
-        const float weight = load(rows.weight + kPath * kTable.mul);
+        const T weight = rows.from.weight.at(kPath * kTable.mul);
         const float slope = differentiate_path<kTable, kPath>(terms, grad, x, weight, edge, grad_x);
         store_away(rows.grad_weight + kPath * kTable.mul, slope);
       }
@@ -130,15 +133,15 @@ __device__ __forceinline__ void differentiate_segments(
   }
 }
 
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 __device__ __forceinline__ void differentiate_known_edge(
-    const LaneRows& rows,
+    const LaneRows<T>& rows,
     const float* terms,
     const float (&grad)[Sizes<kTable>::kOut],
-    const float (&second)[kTable.second],
+    const T (&second)[kTable.second],
     float (&grad_second)[kTable.second]) {
   constexpr int kSums = kTable.second <= 4 ? 4 : kTable.second <= 16 ? 16 : 32;
-  LaneEdge<kTable> edge{};
+  LaneEdge<kTable, T> edge{};
 #pragma unroll
   for (int j = 0; j < kTable.second; ++j) {
     edge.second[j] = second[j];
@@ -156,9 +159,9 @@ __device__ __forceinline__ void differentiate_known_edge(
 }
 
 // Gradients of second inputs over all warps, in order.
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 __device__ __forceinline__ void put_second(
-    const GradientMemory<kTable>& memory, int count, float* grad_y) {
+    const GradientMemory<kTable, T>& memory, int count, float* grad_y) {
   const int thread = threadIdx.y * kWarp + threadIdx.x;
 #pragma unroll 1
   for (int n = thread; n < count * kTable.second; n += kTable.mul) {
@@ -173,7 +176,7 @@ __device__ __forceinline__ void put_second(
 }
 
 // Of the edges at the positions of a chunk.
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 __global__ void __launch_bounds__(kTable.mul, Sizes<kTable>::kBlocks) differentiate_known(
     const __grid_constant__ DifferentiateProducts<float> op,
     const __grid_constant__ TargetGradients by,
@@ -182,11 +185,12 @@ __global__ void __launch_bounds__(kTable.mul, Sizes<kTable>::kBlocks) differenti
     return;
   }
   using Size = Sizes<kTable>;
-  GradientMemory<kTable>& memory = static_shared<GradientMemory<kTable>>();
+  GradientMemory<kTable, T>& memory = static_shared<GradientMemory<kTable, T>>();
   const int channel = threadIdx.y * kWarp + threadIdx.x;
   stage_terms<kTable>(by.plan, memory.terms);
 #pragma unroll 1
-  for (int64_t target = blockIdx.x; target < by.edges.rows; target += gridDim.x) {
+  for (int64_t target = blockIdx.x; target < by.edges.rows;
+       target = memory.batch.target + gridDim.x) {
     begin_target(by.edges, target, chunk, memory.batch);
     if (memory.batch.left.begin >= memory.batch.left.end) {
       continue;
@@ -198,15 +202,14 @@ __global__ void __launch_bounds__(kTable.mul, Sizes<kTable>::kBlocks) differenti
     }
 #pragma unroll 1
     while (const int count = next_batch(by.edges, memory.batch)) {
-      stage_second<kTable>(op.y, memory.batch, count, memory.second);
+      stage_second<kTable>(Operand<T>(op.y, op.tangents.y), memory.batch, count, memory.second);
       __syncthreads();
 #pragma unroll 1
       for (int b = 0; b < count; ++b) {
         const EdgeRows& edge = memory.batch.edges[b];
         const int64_t position = memory.batch.begin + b - chunk.begin;
-        const LaneRows rows{
-            op.x + edge.other * (Size::kX * kTable.mul) + channel,
-            op.weight + edge.own * op.weight_stride + channel,
+        const LaneRows<T> rows{
+            operands_of<kTable, T>(op, edge),
             op.grad_weight + edge.own * (kTable.paths * kTable.mul) + channel,
             by.messages + position * (Size::kX * kTable.mul) + channel};
         differentiate_known_edge<kTable>(
@@ -256,7 +259,7 @@ __global__ void __launch_bounds__(kTable.mul) sum_messages(
   }
 }
 
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 void launch_known(const DifferentiateProducts<float>& op, const TargetGradients& by, void* stream) {
   const dim3 block(kWarp, Sizes<kTable>::kWarps);
   EdgeRange chunk{0, 0};
@@ -264,7 +267,7 @@ void launch_known(const DifferentiateProducts<float>& op, const TargetGradients&
     chunk.begin = chunk.end;
     chunk.end = chunk.begin + by.chunk < by.edges.edges ? chunk.begin + by.chunk : by.edges.edges;
     if (by.edges.rows > 0) {
-      const auto kernel = differentiate_known<kTable>;
+      const auto kernel = differentiate_known<kTable, T>;
       launch_kernel(kernel, grid_of(by.edges.rows), block, 0, stream, op, by, chunk);
     }
     launch_kernel(sum_messages<kTable>, grid_of(op.edges.rows), block, 0, stream, op, by, chunk);
@@ -288,8 +291,9 @@ bool differentiate_targets(
   const bool all = op.edges.rows > 0 && op.weight != nullptr && op.grad_x != nullptr &&
                    op.grad_y != nullptr && op.grad_weight != nullptr;
   const KnownTable* known = all && op.spline.position == nullptr ? known_table(by.plan) : nullptr;
-  return for_known(
-      known, [&](auto n) { launch_known<*kKnownTables[decltype(n)::value]>(op, by, stream); });
+  return for_known(known, op.second, [&](auto n, auto zero) {
+    launch_known<*kKnownTables[decltype(n)::value], decltype(zero)>(op, by, stream);
+  });
 }
 
 }  // namespace equigeo

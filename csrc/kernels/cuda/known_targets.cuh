@@ -1,6 +1,9 @@
 // Edges of a target, batch by batch, for kernels of path tables that are known when this is
 // compiled. A block takes a target, and a warp 32 channels of all segments, which its lanes hold in
 // registers.
+//
+// Numbers of operands are T: floats, or dual numbers, whose slopes are tangents. Results are sums
+// of products, or how these change along the tangents.
 #pragma once
 
 #include <type_traits>
@@ -9,6 +12,7 @@
 #include "kernels/cuda/edge_batch.cuh"
 #include "kernels/cuda/known_tables.h"
 #include "kernels/cuda/plan.h"
+#include "math/dual.h"
 
 namespace equigeo {
 namespace {
@@ -36,14 +40,19 @@ __device__ __forceinline__ void for_constants(const Visit& visit) {
   }
 }
 
-// Call run(n) with the index of a known table, as a constant; false where it is null.
+// Call run(n, zero) with the index of a known table, as a constant, and a zero of the numbers that
+// it is for, with tangents or without; false where the table is null.
 template <int N = 0, class Run>
-bool for_known(const KnownTable* known, const Run& run) {
+bool for_known(const KnownTable* known, bool tangents, const Run& run) {
   if constexpr (N < kNumKnown) {
     if (known != kKnownTables[N]) {
-      return for_known<N + 1>(known, run);
+      return for_known<N + 1>(known, tangents, run);
     }
-    run(std::integral_constant<int, N>());
+    if (tangents) {
+      run(std::integral_constant<int, N>(), Dual<float>{});
+    } else {
+      run(std::integral_constant<int, N>(), float{});
+    }
     return true;
   }
   return false;
@@ -63,12 +72,33 @@ __device__ __forceinline__ bool is_known(const Plan<T>& plan) {
 // Whether a thread is the first one of its block.
 __device__ inline bool is_first() { return threadIdx.y == 0 && threadIdx.x == 0; }
 
+// Where the numbers of an operand are for a lane. Slopes are zero where there is no tangent.
+template <class T>
+struct Operand {
+  const float *value, *slope;
+  bool moves;
+
+  __device__ __forceinline__
+  Operand(const float* values, const float* tangent, int64_t n = 0, int64_t tangent_n = 0)
+      : value(values + n),
+        slope(tangent == nullptr ? nullptr : tangent + tangent_n),
+        moves(tangent != nullptr) {}
+
+  __device__ __forceinline__ T at(int64_t n) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return load(value + n);
+    } else {
+      return {load(value + n), moves ? load(slope + n) : 0};
+    }
+  }
+};
+
 // The edges of a batch, from position `begin` on, and positions that are left. They take no
 // registers.
 struct TargetBatch {
   EdgeRows edges[kBatch];
   EdgeRange left;
-  int64_t begin;
+  int64_t target, begin;
 };
 
 // The positions of a target within some, for all threads of the block.
@@ -76,6 +106,7 @@ __device__ __forceinline__ void begin_target(
     const EdgeList& list, int64_t target, const EdgeRange& within, TargetBatch& batch) {
   __syncthreads();  // what was there has been read
   if (is_first()) {
+    batch.target = target;
     const EdgeRange all = positions_of(list, target);
     batch.left = {
         all.begin < within.begin ? within.begin : all.begin,
@@ -103,15 +134,31 @@ __device__ __forceinline__ int next_batch(const EdgeList& list, TargetBatch& bat
 
 // Second inputs of a batch of edges, zero where there are none, for other threads behind the next
 // barrier.
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 __device__ __forceinline__ void stage_second(
-    const float* y, const TargetBatch& batch, int count, float (&to)[kBatch][kTable.second]) {
+    const Operand<T>& y, const TargetBatch& batch, int count, T (&to)[kBatch][kTable.second]) {
   const int thread = threadIdx.y * kWarp + threadIdx.x;
 #pragma unroll 1
   for (int n = thread; n < kBatch * kTable.second; n += kTable.mul) {
     const int b = n / kTable.second, j = n % kTable.second;
-    to[b][j] = b < count ? load(y + batch.edges[b].own * kTable.second + j) : 0;
+    to[b][j] = b < count ? y.at(batch.edges[b].own * kTable.second + j) : T{};
   }
+}
+
+// What an edge reads of its source, and its weights.
+template <class T>
+struct EdgeOperands {
+  Operand<T> x, weight;
+};
+
+template <const KnownTable& kTable, class T, class Op>
+__device__ __forceinline__ EdgeOperands<T> operands_of(const Op& op, const EdgeRows& edge) {
+  const int channel = threadIdx.y * kWarp + threadIdx.x;
+  const int64_t x = edge.other * (Sizes<kTable>::kX * kTable.mul) + channel;
+  const int64_t weight = edge.own * (kTable.paths * kTable.mul) + channel;
+  return {
+      Operand<T>(op.x, op.tangents.x, x, x),
+      Operand<T>(op.weight, op.tangents.weight, edge.own * op.weight_stride + channel, weight)};
 }
 
 // The sums of a lane for a segment of D components, behind Before others, to a row; added to what

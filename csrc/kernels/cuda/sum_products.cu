@@ -137,14 +137,14 @@ void launch_sums(const SumProducts<S>& op, void* stream) {
 // Launch the kernel that is for a table of these sizes, if there is one. Whether it is that table
 // is known on the device alone: it or the kernel of all tables has nothing to do.
 bool launch_known(const SumProducts<float>& op, void* stream) {
-  return for_known(known_table(op.plan), [&](auto n) {
-    launch_targets<*kKnownTables[decltype(n)::value]>(op, stream);
+  return for_known(known_table(op.plan), op.second, [&](auto n, auto zero) {
+    launch_targets<*kKnownTables[decltype(n)::value], decltype(zero)>(op, stream);
   });
 }
 
 template <class S>
 bool is_plain_conv(const SumProducts<S>& op) {
-  return op.edges.ptr != nullptr && op.weight != nullptr && op.x_ir_mul && !op.second;
+  return op.edges.ptr != nullptr && op.weight != nullptr && op.x_ir_mul;
 }
 
 }  // namespace

@@ -10,28 +10,28 @@
 namespace equigeo {
 namespace {
 
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 struct alignas(16) TargetMemory {
   using Size = Sizes<kTable>;
-  float matrices[kBatch][Size::kMatrices];
-  float second[kBatch][kTable.second];
+  T matrices[kBatch][Size::kMatrices];
+  T second[kBatch][kTable.second];
   float rows[Size::kWarps][kPutNumbers<kMostRows, 1>];
   TargetBatch batch;
   int before_matrix[kTable.paths];
 };
 
 // The matrices of a batch of edges, once for all warps: each makes those of some paths.
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 __device__ __forceinline__ void make_matrices(
-    const SumProducts<float>& op, int count, TargetMemory<kTable>& memory) {
+    const SumProducts<float>& op, int count, TargetMemory<kTable, T>& memory) {
   constexpr int kNumbers = Sizes<kTable>::kMatrices;
   const int thread = threadIdx.y * kWarp + threadIdx.x;
-  float* matrices = &memory.matrices[0][0];
+  T* matrices = &memory.matrices[0][0];
 #pragma unroll 1
   for (int n = thread; n < count * kNumbers; n += kTable.mul) {
-    matrices[n] = 0;
+    matrices[n] = T{};
   }
-  stage_second<kTable>(op.y, memory.batch, count, memory.second);
+  stage_second<kTable>(Operand<T>(op.y, op.tangents.y), memory.batch, count, memory.second);
   __syncthreads();
   const Runs<float>& runs = op.plan.by_place;
 #pragma unroll 1
@@ -40,16 +40,16 @@ __device__ __forceinline__ void make_matrices(
     const int number = runs.count[path.table];
 #pragma unroll 1
     for (int run = threadIdx.x; run < number; run += kWarp) {
-      float sum[kBatch] = {};
+      T sum[kBatch] = {};
       for_terms(runs, path, run, [&](float value, int j) {
-        const float* second = &memory.second[0][path.y + j];
+        const T* second = &memory.second[0][path.y + j];
 #pragma unroll
         for (int b = 0; b < kBatch; ++b) {
           sum[b] += value * second[b * kTable.second];
         }
       });
       const int key = runs.key[path.terms + run];
-      float* to = matrices + memory.before_matrix[p] + key / kColumns * path.d1 + key % kColumns;
+      T* to = matrices + memory.before_matrix[p] + key / kColumns * path.d1 + key % kColumns;
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
         if (b < count) {
@@ -62,62 +62,60 @@ __device__ __forceinline__ void make_matrices(
 }
 
 // sum_k += sum_i M_ki (w x_i) for one path of one edge.
-template <const KnownTable& kTable, int P, int D1>
+template <const KnownTable& kTable, int P, class T, int D1>
 __device__ __forceinline__ void add_known_path(
-    const float* matrices, const float (&x)[D1], float weight, float (&sum)[Sizes<kTable>::kOut]) {
+    const T* matrices, const T (&x)[D1], T weight, float (&sum)[Sizes<kTable>::kOut]) {
   constexpr int kFirst = kTable.before_out(P), kNumbers = D1 * kTable.path[P].d3();
-  float weighted[D1];
+  constexpr int kParts = kWidth<T, float>, kWord = 4 / kParts;  // of a number, numbers of a word
+  T weighted[D1];
 #pragma unroll
   for (int i = 0; i < D1; ++i) {
     weighted[i] = weight * x[i];
   }
 #pragma unroll
-  for (int n = 0; n < kNumbers; n += 4) {
-    const float* from = matrices + kTable.before_matrix(P) + n;
+  for (int n = 0; n < kNumbers; n += kWord) {
+    const T* from = matrices + kTable.before_matrix(P) + n;
     const float4 word = *reinterpret_cast<const float4*>(from);
-    const float number[4] = {word.x, word.y, word.z, word.w};
+    const float parts[4] = {word.x, word.y, word.z, word.w};
 #pragma unroll
-    for (int m = 0; m < 4; ++m) {
+    for (int m = 0; m < kWord; ++m) {
       if (n + m < kNumbers) {
-        sum[kFirst + (n + m) / D1] += number[m] * weighted[(n + m) % D1];
+        const T number = Memory<T, float>::load(parts + m * kParts);
+        add_last_part(sum[kFirst + (n + m) / D1], number, weighted[(n + m) % D1]);
       }
     }
   }
 }
 
 // One edge, segment by segment of x: all numbers of its rows are read once.
-template <const KnownTable& kTable, int Segment = 0>
+template <const KnownTable& kTable, int Segment = 0, class T>
 __device__ __forceinline__ void add_edge(
-    const float* row,
-    const float* weights,
-    const float* matrices,
-    float (&sum)[Sizes<kTable>::kOut]) {
+    const EdgeOperands<T>& from, const T* matrices, float (&sum)[Sizes<kTable>::kOut]) {
   if constexpr (Segment < kTable.segments) {
     constexpr int D1 = 2 * Segment + 1, kBefore = kTable.before_x(Segment);
-    float x[D1];
+    T x[D1];
 #pragma unroll
     for (int i = 0; i < D1; ++i) {
-      x[i] = load(row + (kBefore + i) * kTable.mul);
+      x[i] = from.x.at((kBefore + i) * kTable.mul);
     }
     for_constants<kTable.paths>([&](auto p) {
       constexpr int kPath = decltype(p)::value;
       if constexpr (kTable.path[kPath].l1 == Segment) {
-        const float weight = load(weights + kPath * kTable.mul);
+        const T weight = from.weight.at(kPath * kTable.mul);
         add_known_path<kTable, kPath>(matrices, x, weight, sum);
       }
     });
-    add_edge<kTable, Segment + 1>(row, weights, matrices, sum);
+    add_edge<kTable, Segment + 1>(from, matrices, sum);
   }
 }
 
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 __global__ void __launch_bounds__(kTable.mul, Sizes<kTable>::kBlocks)
     sum_targets(const __grid_constant__ SumProducts<float> op) {
   if (!is_known(op.plan)) {
     return;
   }
-  TargetMemory<kTable>& memory = static_shared<TargetMemory<kTable>>();
-  const int channel = threadIdx.y * kWarp + threadIdx.x;
+  TargetMemory<kTable, T>& memory = static_shared<TargetMemory<kTable, T>>();
   for_constants<kTable.paths>([&](auto p) {
     constexpr int kPath = decltype(p)::value, before = kTable.before_matrix(kPath);
     if (threadIdx.y == 0 && threadIdx.x == kPath) {
@@ -133,10 +131,8 @@ __global__ void __launch_bounds__(kTable.mul, Sizes<kTable>::kBlocks)
       make_matrices(op, count, memory);
 #pragma unroll 1
       for (int b = 0; b < count; ++b) {
-        const EdgeRows& edge = memory.batch.edges[b];
-        const float* row = op.x + edge.other * (Sizes<kTable>::kX * kTable.mul) + channel;
-        const float* weights = op.weight + edge.own * op.weight_stride + channel;
-        add_edge<kTable>(row, weights, memory.matrices[b], sum);
+        const EdgeOperands<T> from = operands_of<kTable, T>(op, memory.batch.edges[b]);
+        add_edge<kTable>(from, memory.matrices[b], sum);
       }
     }
     for_constants<kTable.paths>([&](auto p) {
@@ -148,10 +144,10 @@ __global__ void __launch_bounds__(kTable.mul, Sizes<kTable>::kBlocks)
   }
 }
 
-template <const KnownTable& kTable>
+template <const KnownTable& kTable, class T>
 void launch_targets(const SumProducts<float>& op, void* stream) {
   const dim3 block(kWarp, Sizes<kTable>::kWarps);
-  launch_kernel(sum_targets<kTable>, grid_of(op.edges.rows), block, 0, stream, op);
+  launch_kernel(sum_targets<kTable, T>, grid_of(op.edges.rows), block, 0, stream, op);
 }
 
 }  // namespace
