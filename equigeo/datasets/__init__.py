@@ -20,6 +20,7 @@ from equigeo.datasets.segmentation.dataset import EdgeLabels, SegmentedMeshDatas
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.datasets.segmentation.folder import load_segmentation_folder
 from equigeo.datasets.shapes.articulated import articulated_shapes
+from equigeo.datasets.shapes.pairs import articulated_pairs
 from equigeo.datasets.shapes.parts import articulated_parts
 from equigeo.datasets.tours import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 
@@ -36,6 +37,7 @@ __all__ = [
     "PointClouds",
     "SegmentedMeshDataset",
     "TSPInstance",
+    "articulated_pairs",
     "articulated_parts",
     "articulated_shapes",
     "digit_canvas",

@@ -5,7 +5,7 @@ from equigeo.mds.attention_model import AttentionModel, AttentionModelConfig, To
 from equigeo.mds.canonicalization import Canonicalized, pose_loss
 from equigeo.mds.embed import MDSResult, embed
 from equigeo.mds.frames import draw_frames, frame_average, frame_components, frame_lift, frames
-from equigeo.mds.geodesics import geodesic_embed, graph_distances
+from equigeo.mds.geodesics import geodesic_embed, geodesic_errors, graph_distances
 from equigeo.mds.invariant import Invariant, InvariantPointNet, InvariantPointNetConfig
 from equigeo.mds.landmarks import DistanceEmbedding, distance_embed, landmark_embed
 from equigeo.mds.options import EmbedOptions, FrameSet
@@ -29,6 +29,7 @@ __all__ = [
     "frame_lift",
     "frames",
     "geodesic_embed",
+    "geodesic_errors",
     "graph_distances",
     "landmark_embed",
     "pose_loss",

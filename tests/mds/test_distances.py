@@ -12,6 +12,7 @@ from equigeo import mds
 from equigeo.mds.landmarks import farthest_landmarks
 from equigeo.testing import tolerance
 from tests.mds.clouds import distances, generator, generic, motions
+from tests.mesh import shapes
 from tests.wrong_inputs import refused
 
 # Thirty points, and twenty for the largest eigenvalue over a gap.
@@ -279,6 +280,57 @@ def test_paths_cross_pairs_of_triangles_and_wrong_surfaces_raise():
     refused("faces must be", mds.geodesic_embed, vertices, faces.double())
     refused("from 0 to 3", mds.geodesic_embed, vertices, faces + 1)
     refused("finite", mds.geodesic_embed, vertices * math.nan, faces)
+
+
+def test_errors_of_known_maps():
+    sphere = shapes.icosphere(2)
+    vertices, faces = sphere.vertices, sphere.faces
+    number = torch.arange(len(vertices))
+    found = torch.randperm(len(vertices), generator=generator())
+    assert not mds.geodesic_errors(vertices, faces, number, number).any()
+    angles = (vertices @ vertices.mT).clamp(-1, 1).acos()  # of great circles
+    want = angles[found, number] / math.sqrt(4 * math.pi)
+    errors = mds.geodesic_errors(vertices, faces, found, number)
+    ratio = errors[want > 0] / want[want > 0]
+    assert 0.99 < float(ratio.min()) < float(ratio.max()) < 1.08  # paths along edges
+    mean = math.pi / 2 / math.sqrt(4 * math.pi)  # of all pairs of points
+    assert float(errors.mean()) == pytest.approx(mean, rel=0.08)  # as far as the longest path
+    turned = mds.geodesic_errors(3 * vertices @ motions(1)[0].mT + 1, faces, found, number)
+    assert_close(turned, errors, **EXACT)
+    both = torch.stack([number, found], 1)
+    assert not mds.geodesic_errors(vertices, faces, found, both).any()
+    one_way, back = (mds.geodesic_errors(vertices, faces, found, x[:, None]) for x in both.T)
+    assert torch.equal(one_way, errors)
+    assert not back.any()
+    exact = mds.geodesic_errors(
+        vertices, faces, found, number, distances=lambda *_: angles.numpy().__getitem__
+    )
+    assert_close(exact, want, rtol=0.02, atol=0.0)  # a polyhedron has less area than its sphere
+
+
+def test_errors_of_wrong_maps_are_infinite_or_raise():
+    corners, faces = grid(2, 2)
+    vertices = torch.nn.functional.pad(corners, (0, 1))
+    two = torch.cat([vertices, vertices]), torch.cat([faces, faces + 4])
+    found = torch.tensor([0, 0])
+    errors = mds.geodesic_errors(*two, found, torch.tensor([1, 5]))
+    assert errors.tolist() == pytest.approx([1 / 2**0.5, math.inf])
+    assert mds.geodesic_errors(*two, found[:0], found[:0]).shape == (0,)
+    wrong = [
+        (r"found must be \(points,\), got \(1, 2\)", vertices, found[None], found),
+        (
+            r"truth must be \(2,\) or \(2, alternatives\), got \(1, 2\)",
+            vertices,
+            found,
+            found[None],
+        ),
+        (r"truth must be .* got \(2, 0\)", vertices, found, found[:, None][:, :0]),
+        ("found must hold vertices from 0 to 3", vertices, found + 4, found),
+        ("truth must hold vertices from 0 to 3", vertices, found, found - 1),
+        ("must have an area", vertices * 0, found, found),
+    ]
+    for message, place, mapped, truth in wrong:
+        refused(message, mds.geodesic_errors, place, faces, mapped, truth)
 
 
 def test_geodesics_of_a_library():

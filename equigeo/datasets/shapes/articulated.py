@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.meshes import MeshDataset
-from equigeo.datasets.shapes.remeshing import simplify_surface
+from equigeo.datasets.shapes.remeshing import nearest_triangles, simplify_surface
 from equigeo.datasets.shapes.skeleton import ShapeTemplate
 from equigeo.datasets.shapes.surface import RestSurface, pose_surface, rest_surface, surface_defect
 from equigeo.datasets.shapes.templates import ANIMAL_TEMPLATES, OBJECT_TEMPLATES
@@ -46,6 +46,16 @@ class ShapeInstance:
 
     def __repr__(self) -> str:
         return f"ShapeInstance({len(self.vertices)} vertices, {len(self.faces)} faces)"
+
+    def at_rest(
+        self,
+        points: Array,  # (points, 3) of the unplaced surface
+    ) -> Array:
+        """Return where points are in the rest position, (points, 3)."""
+        triangles = self.rest.faces
+        nearest, weights = nearest_triangles(points, self.posed[triangles])
+        found: Array = np.einsum("pc,pci->pi", weights, self.rest.vertices[triangles[nearest]])
+        return found
 
 
 def generate_instance(

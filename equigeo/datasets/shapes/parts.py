@@ -20,7 +20,6 @@ from equigeo.datasets.shapes.articulated import (
     join_meshes,
     split_meshes,
 )
-from equigeo.datasets.shapes.remeshing import nearest_triangles
 from equigeo.datasets.shapes.skeleton import Array, ShapeTemplate, Skeleton
 from equigeo.datasets.shapes.templates import ANIMAL_TEMPLATES
 
@@ -98,14 +97,10 @@ def bone_parts(template: ShapeTemplate) -> NDArray[np.int64]:
 
 def part_labels(shape: ShapeInstance, template: ShapeTemplate) -> NDArray[np.int64]:
     """Label faces by the nearest bone in rest position, independent of pose and resolution."""
-    parts = bone_parts(template)
-    rest = shape.rest
-    corners = shape.posed[rest.faces]
-    centres = shape.unplaced[shape.faces].mean(axis=1)
-    nearest, weights = nearest_triangles(centres, corners)
-    # Back to the rest position, where limbs are apart.
-    points = np.einsum("fc,fci->fi", weights, rest.vertices[rest.faces[nearest]])
-    labels: NDArray[np.int64] = parts[nearest_bones(rest.skeleton, points)]
+    centers = shape.unplaced[shape.faces].mean(axis=1)
+    # In the rest position, limbs are apart.
+    bones = nearest_bones(shape.rest.skeleton, shape.at_rest(centers))
+    labels: NDArray[np.int64] = bone_parts(template)[bones]
     return labels
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -190,6 +190,29 @@ class PrimalDualSegmenter(MeshModel):
         :func:`~equigeo.mesh.nn.mesh_model.edge_faces`, or of meshes; those of several meshes are
         concatenated. Errors are those of :meth:`equigeo.mesh.PrimalDualClassifier.forward`.
         """
+        return self._outputs(*self._decode(shapes))
+
+    def features(
+        self,
+        shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh],
+        at: Elements | None = None,
+    ) -> Tensor:
+        """Return what outputs are computed from, (elements, features): descriptors of elements.
+
+        ``at`` is the kind of elements, by default that of the outputs. Rows are ordered as in
+        :meth:`forward`.
+        """
+        at = self.config.outputs_at if at is None else at
+        if at not in get_args(Elements):
+            raise ValueError(f"at must be one of {get_args(Elements)}, got {at!r}")
+        graph, _ = self._decode(shapes)
+        x = torch.cat((graph.x_primal, adjacency_means(graph)), dim=1)
+        return face_to_element_means(graph, x, at, area_weighted=self.config.area_weighted)
+
+    def _decode(
+        self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
+    ) -> tuple[PrimalDualGraph, Tensor]:
+        """Return the graph with the features of the decoder, and sizes."""
         graph, sizes = self._standardized(self._as_graph(shapes))
         graph, skips, logs = self._encode(graph)
         if self.readout is not None:
@@ -200,7 +223,7 @@ class PrimalDualSegmenter(MeshModel):
             )
         for block, log, skip in zip(self.decoder, reversed(logs), reversed(skips), strict=True):
             graph = block(graph, log, skip)
-        return self._outputs(graph, sizes)
+        return graph, sizes
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
         """Return mean and maximum of the coarsest graph, (num_graphs, embedding_width)."""

@@ -16,8 +16,14 @@ from scipy import sparse
 from scipy.optimize import nnls
 from scipy.sparse.csgraph import connected_components
 
-from equigeo.datasets import articulated_parts, articulated_shapes, split_indices
+from equigeo.datasets import (
+    articulated_pairs,
+    articulated_parts,
+    articulated_shapes,
+    split_indices,
+)
 from equigeo.datasets.shapes.articulated import SHAPE_TEMPLATES, generate_instance
+from equigeo.datasets.shapes.pairs import corresponding
 from equigeo.datasets.shapes.parts import (
     PART_TEMPLATES,
     PARTS,
@@ -32,6 +38,7 @@ from equigeo.datasets.shapes.remeshing import (
 )
 from equigeo.datasets.shapes.skeleton import Limb, ShapeTemplate, Skeleton
 from equigeo.datasets.shapes.surface import pose_surface, rest_surface, surface_defect
+from equigeo.mds import geodesic_errors
 from equigeo.testing import tolerance
 from tests.wrong_inputs import refused
 
@@ -402,6 +409,43 @@ def test_instances_are_the_generated_shapes_in_one_pose_at_any_number_of_faces()
 
     assert apart(coarse, fine) < 0.02  # about half an edge
     assert apart(other, fine) > 0.05
+
+
+@pytest.mark.parametrize("name", _ANIMALS)
+def test_correspondence_is_known_in_every_pose_and_at_mirror_images(name):
+    shape = generate_instance(_BY_NAME[name], 200, seed=0, instance=0)
+    rest = shape.rest
+    poses = [pose_surface(rest, np.random.default_rng(k)) for k in (0, 1)]
+    one, other = (
+        replace(shape, posed=pose, unplaced=pose, vertices=pose, faces=rest.faces) for pose in poses
+    )
+    truth = corresponding(one, other)
+    number = torch.arange(len(rest.vertices))
+    assert torch.equal(truth[:, 0], number)
+    in_space = np.linalg.norm(poses[0][:, None] - poses[1], axis=2).argmin(axis=1)
+    assert (in_space == number.numpy()).mean() < 0.7  # poses differ
+    errors = geodesic_errors(poses[1], rest.faces, truth[truth[:, 1], 1], number)
+    assert errors.mean() < 0.05  # two nearest vertices, each half an edge away
+    assert geodesic_errors(poses[1], rest.faces, truth[:, 1], number).mean() > 0.2
+
+
+def test_pairs_map_neighbors_to_neighbors():
+    pairs = articulated_pairs(per_class=1, faces=200, target_faces=300)
+    assert [pair.name for pair in pairs] == [f"{name}/0" for name in _ANIMALS]
+    generator = torch.Generator().manual_seed(0)
+    for pair in pairs:
+        assert (pair.source.num_faces, pair.target.num_faces) == (200, 300)
+        target = pair.target.vertices, pair.target.faces
+        start, end = pair.source.faces.T[:2]
+        for truth in pair.truth.T:
+            near = geodesic_errors(*target, truth[start], truth[end]).mean()
+            mixed = end[torch.randperm(len(end), generator=generator)]
+            assert near < 0.4 * geodesic_errors(*target, truth[start], truth[mixed]).mean()
+    assert len(repr(pairs[0])) < 200
+    (same, *_) = articulated_pairs(per_class=1, faces=200)
+    assert torch.equal(same.source.vertices, pairs[0].source.vertices)
+    refused("per_class must be positive, got 0", articulated_pairs, per_class=0)
+    refused("faces must be even, from 200 to 2000", articulated_pairs, target_faces=201)
 
 
 _COORDINATES = st.floats(-2, 2, width=32)

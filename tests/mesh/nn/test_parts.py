@@ -318,3 +318,17 @@ def test_inspection_keeps_the_state_and_the_head_maps_the_embedding_to_logits():
     assert torch.equal(model.head(vectors), model(several))
     turned = [shapes.turned(mesh, 5) for mesh in several]
     assert_close(model.embed(turned), vectors, terms=64, condition=1e4)
+
+
+@pytest.mark.parametrize("at", ["faces", "edges", "vertices", "mesh"])
+def test_the_head_of_a_segmenter_maps_its_features_to_outputs(at):
+    torch.manual_seed(0)
+    model = PrimalDualSegmenter.preset("default", 5, channels=(8, 8, 8), outputs_at=at)
+    model, several = model.double().eval(), [chiral(), shapes.bowl()]
+    features = model.features(several)
+    assert torch.equal(model.head(features), model(several))
+    assert torch.equal(model.features(several, at), features)
+    turned = [shapes.turned(mesh, 5) for mesh in several]
+    assert_close(model.features(turned), features, terms=64, condition=1e4)
+    assert bool((features.std(dim=0) > 0.01).any())  # or nothing would be compared
+    refused("at must be one of", model.features, several, "corners")
