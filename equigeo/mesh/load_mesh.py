@@ -49,9 +49,9 @@ def load_mesh(
     Parameters
     ----------
     path : str or PathLike
-        The extension determines the format: OBJ, OFF, PLY, STL, GLB, glTF with the files beside it,
-        or 3MF, if lxml and networkx are installed. At most 2 GiB are read. The meshes of a scene
-        are transformed and joined.
+        The extension determines the format: OBJ, OFF, PLY, STL, VTP, GLB, glTF with the files
+        beside it, or 3MF, if lxml and networkx are installed. At most 2 GiB are read. The meshes of
+        a scene are transformed and joined.
     strict : bool
         Whether to raise ``MeshError`` at the first defect, so that the mesh is the file as written;
         files that cannot be used always raise it.

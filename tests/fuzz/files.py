@@ -10,6 +10,7 @@ import re
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,7 @@ from tests.mesh.io.files import (
     PLY_ENCODINGS,
     PLY_TYPES,
     SPELLINGS,
+    VTK_FORMS,
     instanced,
     obj_text,
     off_text,
@@ -41,6 +43,7 @@ from tests.mesh.io.files import (
     star,
     threemf,
     threemf_part,
+    vtp,
 )
 
 LARGE = 10**4  # bytes that are not multiplied again
@@ -69,6 +72,7 @@ def cases(seed: int) -> Iterator[Case]:
         yield layout_case(rng)
         yield description_case(rng)
         yield part_case(rng)
+        yield array_case(rng)
         yield archive_case(rng)
         yield image_case(rng)
 
@@ -102,7 +106,7 @@ def polygon_case(rng: np.random.Generator) -> Case:
     faces = [part.tolist() for part in np.split(np.arange(len(vertices)), ends[:-1])]
     writers: dict[str, Callable[..., bytes]] = {
         "polygons.obj": obj_text, "polygons.off": off_text,
-        "text.ply": ply_text, "polygons.ply": ply_binary,
+        "text.ply": ply_text, "polygons.ply": ply_binary, "text.vtp": vtp,
     }  # fmt: skip
     name = sorted(writers)[rng.integers(len(writers))]
     data = writers[name](vertices, faces)
@@ -193,6 +197,25 @@ def part_case(rng: np.random.Generator) -> Case:
     parts[at] = MUTATIONS[kind](parts[at].encode(), rng).decode("latin-1")
     label = f"part {at} of {len(parts)}, {kind}"
     return Case(label, partial(read, "parts.3mf", lambda: threemf(*parts)), (MeshError,))
+
+
+def array_case(rng: np.random.Generator) -> Case:
+    """A VTP file in any encoding, and one to three of its attributes or words exchanged."""
+    form, pieces = VTK_FORMS[rng.integers(4)], int(rng.integers(1, 3))
+    compress = zlib.compress if form != "ascii" and rng.random() < 0.5 else None
+    arrays = {"points": {"flow": np.ones((5, 3))}, "cells": {"label": np.arange(6)}}
+    data = vtp(form=form, pieces=pieces, compress=compress, header="<u8", **arrays)
+    label = f"array {form}, {pieces} pieces"
+    for _ in range(rng.integers(1, 4)):
+        words = list(re.finditer(rb'(?<=")[^"<>]+(?=")|(?<=[>\s])[^\s<>]+(?=[<\s])', data))
+        word = words[rng.integers(len(words))]
+        others = [*NUMBERS, b"3", b"UInt8", b"Float64", b"offsets"]
+        new = others[rng.integers(len(others))]
+        if rng.random() < 0.3:
+            new = MUTATIONS["flip"](word[0], rng)
+        data = data[: word.start()] + new + data[word.end() :]
+        label = f"{label}, {new[:20]!r}"
+    return Case(label, partial(read, "arrays.vtp", lambda: data), (MeshError,))
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:

@@ -138,7 +138,7 @@ del CONTENTS["gltf"]  # any text may be one
 CONTENTS["obj"] = b"# made by hand\n\nmtllib none.mtl\no thing\n" + files.obj_text()
 
 
-@pytest.mark.parametrize("kind", ["3mf", "glb", "gltf", "obj", "off", "ply", "stl"])
+@pytest.mark.parametrize("kind", ["3mf", "glb", "gltf", "obj", "off", "ply", "stl", "vtp"])
 def test_a_file_of_another_format_than_its_extension_is_named(kind: str, tmp_path: Path) -> None:
     contents = {**CONTENTS, "stl text": files.stl_text(), "ply text": files.ply_text()}
     for name, data in contents.items():

@@ -54,7 +54,7 @@ def read_ply(data: bytes) -> FileMesh:
         corners, sizes = indices.values.astype(np.int64), indices.sizes
         check_corners(sizes)
     elif counts.get(_STRIPS):
-        corners = _strip_triangles(_indices(dict(elements[_STRIPS]), "strips"))
+        corners = strip_triangles(_indices(dict(elements[_STRIPS]), "strips"))
         sizes, face = np.full(len(corners) // 3, 3, np.int64), {}
         read.add(_STRIPS)
     others = {name: rows for name, rows in counts.items() if name not in read}
@@ -83,7 +83,7 @@ def _indices(
     raise MeshError(f"has {what} without a list of vertex indices; export the mesh again")
 
 
-def _strip_triangles(strips: Lists) -> NDArray[np.int64]:
+def strip_triangles(strips: Lists) -> NDArray[np.int64]:
     """Return the corners of triangles in strips, without those that only turn a strip."""
     # Each row ends a strip as -1 does. Every other triangle of a strip is wound the other way.
     ends = np.cumsum(strips.sizes)

@@ -18,10 +18,10 @@ _Ints = NDArray[np.int64]
 _END = re.compile(rb"^end_header[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _ASCII = re.compile(rb"[\r\n]format[ \t]+ascii")
 _ENCODINGS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
-_TYPES = {"char": "i1", "short": "i2", "int": "i4", "float": "f4", "double": "f8"}
-_TYPES |= {"uchar": "u1", "ushort": "u2", "uint": "u4"}
-_TYPES |= {f"{kind}{8 * n}": f"{kind[0]}{n}" for kind in ("int", "uint") for n in (1, 2, 4, 8)}
-_TYPES |= {f"float{8 * n}": f"f{n}" for n in (2, 4, 8)}
+TYPES = {"char": "i1", "short": "i2", "int": "i4", "float": "f4", "double": "f8"}
+TYPES |= {"uchar": "u1", "ushort": "u2", "uint": "u4"}
+TYPES |= {f"{kind}{8 * n}": f"{kind[0]}{n}" for kind in ("int", "uint") for n in (1, 2, 4, 8)}
+TYPES |= {f"float{8 * n}": f"f{n}" for n in (2, 4, 8)}
 _SHOWN = 32  # characters of a word in a message
 
 
@@ -125,10 +125,10 @@ def _property(words: list[str]) -> _Property:
     types, length = words[1:-1], None
     if types[:1] == ["list"] and len(types) == 3:
         length = types[1]
-        if _TYPES.get(length, "i")[0] == "f":
+        if TYPES.get(length, "i")[0] == "f":
             raise MeshError(f"declares the list {shown(words[-1])} with a length of type {length}")
-        types = types[2:] if length in _TYPES else []
-    if len(types) != 1 or types[0] not in _TYPES:
+        types = types[2:] if length in TYPES else []
+    if len(types) != 1 or types[0] not in TYPES:
         text = shown(" ".join(words))
         raise MeshError(f"declares {text}, which is no property of PLY; export it again")
     return _Property(words[-1], types[0], length)
@@ -181,7 +181,7 @@ class _Lines:
         bad = sizes > self.counts - self.at
         if bad.any():
             raise self.element.error(int(bad.argmax()), "has fewer numbers than it announces")
-        words, dtype = concatenate_ranges(self.first + self.at, sizes), np.dtype(_TYPES[kind])
+        words, dtype = concatenate_ranges(self.first + self.at, sizes), np.dtype(TYPES[kind])
         self.at += sizes
         values = self.numbers[words - self.first[0]] if len(words) else np.zeros(0)
         if dtype.kind == "f":
@@ -224,10 +224,10 @@ def _rows(body: bytes, at: int, element: _Element, order: str) -> tuple[dict[str
     fields: list[tuple[str, str] | tuple[str, str, tuple[int]]] = []
     for item in element.properties:
         if item.length:
-            fields.append((f"length {item.name}", order + _TYPES[item.length]))
-            fields.append((item.name, order + _TYPES[item.kind], (sizes[item.name],)))
+            fields.append((f"length {item.name}", order + TYPES[item.length]))
+            fields.append((item.name, order + TYPES[item.kind], (sizes[item.name],)))
         else:
-            fields.append((item.name, order + _TYPES[item.kind]))
+            fields.append((item.name, order + TYPES[item.kind]))
     stop = at + (end - at) * element.rows
     if stop <= len(body):
         table: NDArray[np.void] = np.ndarray(element.rows, np.dtype(fields), body, at)
@@ -247,9 +247,9 @@ def _first_sizes(body: bytes, at: int, element: _Element, order: str) -> tuple[d
     """Return the lengths of the lists in the first row, and its end."""
     sizes = {}
     for item in element.properties:
-        width = np.dtype(_TYPES[item.kind]).itemsize
+        width = np.dtype(TYPES[item.kind]).itemsize
         if item.length:
-            kind = np.dtype(order + _TYPES[item.length])
+            kind = np.dtype(order + TYPES[item.length])
             text = body[at : at + kind.itemsize] if element.rows else b""
             count = int(np.frombuffer(text, kind)[0]) if len(text) == kind.itemsize else 0
             at += kind.itemsize
@@ -269,14 +269,14 @@ def _ragged_rows(
     data, place = np.frombuffer(body, np.uint8), begin
     found: dict[str, Column] = {}
     for item in element.properties:
-        kind = np.dtype(order + _TYPES[item.kind])
+        kind = np.dtype(order + TYPES[item.kind])
         if not item.length:
             number = data[place[:, None] + np.arange(kind.itemsize)]
             found[item.name] = number.view(kind)[:, 0]
             place = place + kind.itemsize
             continue
         sizes = lengths[item.name]
-        start = place + np.dtype(_TYPES[item.length]).itemsize
+        start = place + np.dtype(TYPES[item.length]).itemsize
         place = start + sizes * kind.itemsize
         # Bytes of all lists, by their first and last ones; lengths part one list from the next.
         edge = np.zeros(at - begin[0] + 1, np.int8)
@@ -293,9 +293,9 @@ def _scan(
     """Return where each row begins, the lengths of its lists by name, and the end of the last."""
     steps, skip = [], 0  # bytes before a length, type of a length, bytes of an item
     for item in element.properties:
-        width = np.dtype(_TYPES[item.kind]).itemsize
+        width = np.dtype(TYPES[item.kind]).itemsize
         if item.length:
-            steps.append((skip, np.dtype(_TYPES[item.length]), width))
+            steps.append((skip, np.dtype(TYPES[item.length]), width))
         skip = 0 if item.length else skip + width
     kinds = [(before, kind.itemsize, kind.kind == "i", width) for before, kind, width in steps]
     byteorder: Literal["little", "big"] = "little" if order == "<" else "big"

@@ -20,12 +20,14 @@ from equigeo.mesh.io.obj import read_obj
 from equigeo.mesh.io.off import read_off
 from equigeo.mesh.io.ply import read_ply
 from equigeo.mesh.io.stl import is_binary_stl, read_stl
+from equigeo.mesh.io.vtp import read_vtp
 
 _READERS: dict[str, Callable[[bytes], FileMesh]] = {
     ".obj": read_obj,
     ".off": read_off,
     ".ply": read_ply,
     ".stl": read_stl,
+    ".vtp": read_vtp,
 }
 _SCENES = {".glb": read_glb, ".gltf": read_gltf}  # which also take the folder
 _BY_TRIMESH = ".3mf"
@@ -38,6 +40,7 @@ _STARTS = {  # of the content by format; those of binary STL are arbitrary
     ".off": rb"\s*(?:ST)?C?N?4?OFF(?![A-Za-z])",
     ".ply": rb"ply\s",
     ".stl": rb"(?i:\s*solid\b[^\n]*\n\s*facet\b)",
+    ".vtp": rb"\s*(?:<\?xml[^>]*>\s*)?<VTKFile\b[^>]*\bPolyData\b",
 }
 _STEPS = 8  # fewer steps of float32 per edge lose the shape
 _SAMPLE = 1000  # edges that are compared with these steps

@@ -362,7 +362,7 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     example_data = "builtin"
     data_remedy = "builtin, a folder or an archive"
     writes_report = True
-    files = "OBJ, OFF, PLY, STL, GLB, glTF or 3MF"
+    files = "OBJ, OFF, PLY, STL, VTP, GLB, glTF or 3MF"
     suffixes = MESH_SUFFIXES
     evaluate_arguments: ClassVar[tuple[Argument, ...]] = (
         Argument(

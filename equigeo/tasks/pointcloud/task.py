@@ -483,7 +483,7 @@ class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassif
         "rotated_accuracy": "rotated accuracy {value:.2%}",
         "logit_change": "equivariance error {value:.3f}: change of the logits / deviation",
     }
-    files = "NPY, NPZ, XYZ, OBJ, OFF, PLY, STL or GLB"
+    files = "NPY, NPZ, XYZ, OBJ, OFF, PLY, STL, VTP, GLB, glTF or 3MF"
     suffixes = CLOUD_SUFFIXES
     trained_type = TrainedPointClassifier
 

@@ -3,9 +3,12 @@
 import base64
 import io
 import json
+import lzma
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -135,6 +138,70 @@ def threemf(part: str | None = None, other: str = "") -> bytes:
     return target.getvalue()
 
 
+VTK_TYPES = {"f4": "Float32", "f8": "Float64", "u1": "UInt8", "i4": "Int32", "i8": "Int64"}
+VTK_FORMS = ("ascii", "binary", "raw", "base64")  # appended, the last two
+
+
+def vtp_stream(data: bytes, header: str, compress: Any, text: bool) -> bytes:
+    """The bytes of an array behind their lengths, in blocks if compressed."""
+    encode = base64.b64encode if text else bytes
+    if compress is None:
+        return encode(np.array(len(data), header).tobytes() + data)
+    size = max(1, len(data) // 3)
+    blocks = [data[k : k + size] for k in range(0, len(data), size)]
+    last = len(data) % size  # 0 if all blocks are whole
+    packed = [compress(block) for block in blocks]
+    lengths = np.array([len(blocks), size, last, *map(len, packed)], header)
+    return encode(lengths.tobytes()) + encode(b"".join(packed))
+
+
+def vtp(
+    vertices: NDArray[np.float64] = VERTICES, faces: Faces = FACES, form: str = "ascii",
+    *, points: Any = None, cells: Any = None, header: str = "<u4", compress: Any = None,
+    pieces: int = 1,
+) -> bytes:  # fmt: skip
+    """A VTP file with arrays of points and cells by name; pieces are copies."""
+    appended = b""
+
+    def array(name: str, values: object) -> str:
+        nonlocal appended
+        given = np.asarray(values)
+        given = given.astype(given.dtype.newbyteorder(header[0]))
+        kind, width = VTK_TYPES[given.dtype.str[1:]], given.shape[1] if given.ndim > 1 else 1
+        start = f'<DataArray type="{kind}" Name="{name}" NumberOfComponents="{width}"'
+        if form == "ascii":
+            return f'{start} format="ascii">{words(given.ravel())}</DataArray>'
+        stream = vtp_stream(given.tobytes(), header, compress, form != "raw")
+        if form == "binary":
+            return f'{start} format="binary">\n {stream.decode()}\n</DataArray>'
+        appended += stream
+        return f'{start} format="appended" offset="{len(appended) - len(stream)}"/>'
+
+    def piece() -> str:
+        corners = np.array([index for face in faces for index in face], np.int64)
+        ends = np.cumsum([len(face) for face in faces])
+        parts = {
+            "PointData": points or {}, "CellData": cells or {}, "Points": {"Points": vertices},
+            "Polys": {"connectivity": corners, "offsets": ends},
+        }  # fmt: skip
+        inner = "".join(
+            f"<{part}>{''.join(array(*item) for item in arrays.items())}</{part}>"
+            for part, arrays in parts.items()
+        )
+        return f'<Piece NumberOfPoints="{len(vertices)}">{inner}</Piece>'
+
+    order = {"<": "LittleEndian", ">": "BigEndian"}[header[0]]
+    compressor = f'compressor="vtk{COMPRESSORS.get(compress, "ZLib")}DataCompressor" '
+    head = f'<VTKFile type="PolyData" {compressor if compress else ""}byte_order="{order}" '
+    head += f'header_type="UInt{8 * int(header[2])}">'
+    body = "".join(piece() for _ in range(pieces))
+    text = f'<?xml version="1.0"?>\n{head}<PolyData>{body}</PolyData>'.encode()
+    if appended:
+        text += f'<AppendedData encoding="{form}">_'.encode() + appended + b"</AppendedData>"
+    return text + b"</VTKFile>"
+
+
+COMPRESSORS = {zlib.compress: "ZLib", lzma.compress: "LZMA"}
 SPELLINGS = {
     "binary.glb": glb_trimesh,
     "text.gltf": gltf_text,
@@ -144,6 +211,9 @@ SPELLINGS = {
     "binary.ply": ply_binary,
     "text.stl": stl_text,
     "binary.stl": stl_binary,
+    "text.vtp": vtp,
+    "binary.vtp": partial(vtp, form="binary", compress=zlib.compress),
+    "appended.vtp": partial(vtp, form="raw"),
 }
 if find_spec("lxml"):
     SPELLINGS["text.3mf"] = threemf
@@ -365,5 +435,23 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "words.off": (lambda: b"OFF 1000 1000 0\n" + b"a " * MILLIONS, "announces|expected"),
     "solids.stl": (lambda: b"solid\nendsolid\n" * 10**6, "has no faces"),
     "promise.stl": (lambda: bytes(80) + b"\xff" * 4 + bytes(500), "announces 4294967295 triangles"),
+    "entities.vtp": (
+        lambda: b'<!DOCTYPE x [<!ENTITY a "aaaa">]>' + vtp().replace(b"ascii", b"&a;"),
+        "declares a document type",
+    ),
+    "unpacked.vtp": (
+        lambda: vtp(form="raw", compress=lambda data: zlib.compress(bytes(10**7))),
+        "is damaged",
+    ),
+    "promise.vtp": (
+        lambda: vtp(form="raw", compress=zlib.compress).replace(
+            np.array([3, 40], "<u4").tobytes(), np.array([3, 2**31 - 1], "<u4").tobytes()
+        ),
+        "unpacks to more than 2147483648 bytes",
+    ),
+    "corners.vtp": (
+        lambda: vtp(VERTICES, [[0, 1, 2] * 30_000]),
+        "face 0 has 90000 corners, more than 65536",
+    ),
     "noise.stl": (lambda: b"solid" + np.random.default_rng(0).bytes(10**6), "announces|is not|can"),
 }  # fmt: skip
