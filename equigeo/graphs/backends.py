@@ -35,7 +35,7 @@ class Backend:
     package: str = ""  # package to install for it
     oldest: tuple[int, ...] = ()  # oldest version that passed the conformance suite
     periodic: bool = True  # supports periodic images
-    on_device: bool = False  # searches tensors on their device, and `candidates` those of tests
+    on_device: bool = False  # searches tensors on their device, not by candidates
 
 
 def brute_force(system: PointSystem) -> Candidates:

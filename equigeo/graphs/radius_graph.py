@@ -33,6 +33,7 @@ from equigeo.graphs.systems import (
 
 _AT_ONCE: Final = 2**20  # distances
 _AT_ONCE_ON_DEVICE: Final = 2**24
+_MOST_ON_DEVICE: Final = 2**14  # points of a cloud up to which `auto` compares all pairs on a GPU
 _MOST_FACTOR: Final = 1000  # exponent of a factor that float64 can hold
 _MOST_EXPONENT: Final = 256  # of coordinates whose squares neither vanish nor overflow
 
@@ -132,7 +133,8 @@ def knn_graph(
     loop : bool
         Whether a point counts as its own neighbor at distance zero.
     backend : str
-        ``auto``, ``cells`` (which compares all pairs in blocks on the device of the positions),
+        ``auto`` (``cells`` for CUDA tensors with at most 16,384 points per cloud, otherwise
+        ``scipy``), ``cells`` (comparing all pairs in blocks on the device of the positions),
         ``scipy``, ``torch-cluster`` or ``brute``.
 
     Returns
@@ -153,7 +155,9 @@ def knn_graph(
         raise ValueError(f"k must not be negative, got {k}")
     given_flag(loop, "loop")
     offsets, _ = given_offsets(points, batch, ptr)
-    chosen = choose_backend(backend, False, points.device.type)
+    largest = max((end - start for start, end in pairwise(offsets)), default=0)
+    device = points.device.type if largest <= _MOST_ON_DEVICE else "cpu"
+    chosen = choose_backend(backend, False, device)
     systems = partial(valid_systems, points, 1.0, offsets)
     if chosen.on_device and len(points):
         with lasting(points):

@@ -18,6 +18,7 @@ from tests.wrong_inputs import refused
 
 CELL = torch.tensor([[4.0, 0, 0], [1.3, 4.2, 0], [-0.9, 0.8, 3.9]], dtype=torch.float64)
 COUNT, CUTOFF, SKIN = 12, 2.5, 0.4
+TWO = torch.tensor([0, 5, COUNT])  # offsets of systems
 PBC = ([True, True, True], [True, False, True], [False, True, False], [False, False, False])
 
 
@@ -96,7 +97,7 @@ def test_cells_deform_with_what_is_in_them_by_the_skin_and_no_more():
 
 
 def test_what_is_another_system_is_searched_again():
-    moving, two = VerletList(CUTOFF, SKIN), torch.tensor([0, 5, COUNT])
+    moving, two = VerletList(CUTOFF, SKIN), TWO
     cells = torch.stack([CELL, 1.1 * CELL])
     steps = [
         ((points(), CELL), {}),
@@ -193,11 +194,11 @@ def test_bad_input_is_refused_at_every_step():
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 @pytest.mark.parametrize("skin", [0.0, SKIN])
 def test_lists_work_under_transforms_and_after_them(skin):
-    moving, x = VerletList(CUTOFF, skin), points()
-    fresh = neighbor_list(x, CUTOFF, CELL)
+    moving, x = VerletList(CUTOFF, skin, backend="cells"), points()
+    fresh, two = neighbor_list(x, CUTOFF, CELL, ptr=TWO), TWO.clone()
 
     def energy(x):
-        found = moving.update(x, CELL)
+        found = moving.update(x, CELL, ptr=two)
         return found.edges.sum(x).square().sum() + found.vectors.square().sum()
 
     for transform in (torch.func.hessian, torch.func.grad, torch.func.jacfwd, torch.func.grad):
@@ -205,6 +206,6 @@ def test_lists_work_under_transforms_and_after_them(skin):
     want = x.clone().requires_grad_()
     energy(want).backward()
     assert torch.equal(slope, want.grad)
-    assert_same(moving.update(x, CELL), fresh)
+    assert_same(moving.update(x, CELL, ptr=two), fresh)
     tangent = torch.func.jvp(energy, (x,), (torch.ones_like(x),))[1]
     assert_close(tangent, slope.sum(), **tolerance(torch.float64, 64))
