@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.affine import GroupConv, KernelSpec, LiftConv, Quadrature, WindowWarning
 from equigeo.affine.kernels import kernel_grid
 from equigeo.groups import (
@@ -194,8 +194,7 @@ def slopes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    output_arguments(parser, series=True, required=True)
-    arguments = parser.parse_args()
+    arguments = parsed(parser, series=True, required=True)
     record = Record(arguments.output, resume=arguments.resume)
     # Random samples never reach as far as the kernel wants: that is what is measured.
     warnings.simplefilter("ignore", WindowWarning)

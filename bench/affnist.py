@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.recorder import Record, going_on, output_arguments, work_folder
+from bench.recorder import Record, going_on, parsed, work_folder
 from equigeo.affine import AffineResNet, AffineResNetConfig, MomentFrame, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
 from equigeo.tasks.affnist import (
@@ -95,20 +95,6 @@ OWN = ("paper-style", "paper-wide", "frame-cnn")  # networks that no preset buil
 
 def main() -> None:
     """Run the series and write the table after every run."""
-    arguments = parse_arguments()
-    torch.set_num_threads(arguments.threads)
-    settings = {name: getattr(arguments, name) for name in SETTINGS}
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
-    warnings.simplefilter("ignore", WindowWarning)  # the published sampler has no valid windows
-    make = untrained_run if arguments.untrained else one_run
-    for seed in range(arguments.first, arguments.first + arguments.runs):
-        print(json.dumps(record.keep({"seed": seed}, partial(make, arguments, seed))))
-    if not arguments.untrained:
-        record.write({"mean accuracy": mean(run["affNIST"] for run in record.runs)})
-
-
-def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--network", choices=tuple(NETWORKS), default="default")
@@ -119,12 +105,18 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--digits", type=int, default=0, help="train on the first so many")
     parser.add_argument("--holdout", action="store_true")
     parser.add_argument("--untrained", action="store_true")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--images", type=int, default=TEST_IMAGES)
     parser.add_argument("--curve", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("runs/affnist"), help="checkpoints")
-    output_arguments(parser, series=True, required=True)
-    return parser.parse_args()
+    arguments = parsed(parser, series=True, required=True, threads=0)
+    settings = {name: getattr(arguments, name) for name in SETTINGS}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    warnings.simplefilter("ignore", WindowWarning)  # the published sampler has no valid windows
+    make = untrained_run if arguments.untrained else one_run
+    for seed in range(arguments.first, arguments.first + arguments.runs):
+        print(json.dumps(record.keep({"seed": seed}, partial(make, arguments, seed))))
+    if not arguments.untrained:
+        record.write({"mean accuracy": mean(run["affNIST"] for run in record.runs)})
 
 
 def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from bench.potentials import SETS
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.tasks.potential import InteratomicPotential, PotentialRunConfig
 from equigeo.tasks.potential.objective import CompiledObjective
 from equigeo.training.objective import Objective
@@ -79,8 +79,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of all data sets")
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=["ethanol", "aspirin"])
     parser.add_argument("--rounds", type=int, default=60)
-    output_arguments(parser)
-    arguments = parser.parse_args()
+    arguments = parsed(parser)
     torch.set_num_threads(1)
     record = Record(arguments.output)
     found = {name: measure(arguments.data, name, arguments.rounds) for name in arguments.sets}

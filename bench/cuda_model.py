@@ -23,7 +23,7 @@ import torch
 
 from bench.cuda_resources import Resources, kernel_name, read_log
 from bench.op_calls import all_calls
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.ops.self_test_cases import all_cases
 
 
@@ -127,9 +127,8 @@ def main() -> None:
     parser.add_argument("--libraries", type=Path, default=Path("build/simulated"))
     parser.add_argument("--log", type=Path, default=Path("build/cuda/build.log"))
     parser.add_argument("--select", default="", help="tables whose name has this")
-    output_arguments(parser)
     parser.add_argument("--calls", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser)
     if options.calls:
         run_calls(options.calls)
         return

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 
 RECORD = Path(__file__).parent / "results" / "cuda_resources.json"
 FILES = (
@@ -70,23 +70,7 @@ _FILE = re.compile(r"_GLOBAL__N__[0-9a-f]+_\d+_(\w+)_cu_[0-9a-f]+")
 
 
 def read_log(log: str) -> Iterator[Resources]:
-    """Read what ``ptxas -v`` wrote of every kernel, architecture by architecture.
-
-    Parameters
-    ----------
-    log : str
-        As ``make cuda`` leaves it in ``build/cuda/build.log``.
-
-    Yields
-    ------
-    Resources
-        In the order of the log.
-
-    Raises
-    ------
-    ValueError
-        If the log breaks off within a kernel.
-    """
+    """Read what ``ptxas -v`` wrote of every kernel to the log of ``make cuda``, in its order."""
     entries = list(_ENTRY.finditer(log))
     names = demangled([entry[1] for entry in entries])
     ends = [entry.start() for entry in entries[1:]] + [len(log)]
@@ -138,13 +122,7 @@ _TARGET = re.compile(r"0x([0-9a-f]+)\s*$")  # of a branch
 
 
 def read_code(listing: str) -> dict[tuple[str, str], Instructions]:
-    """Count the instructions of every function that ``cuobjdump -sass`` lists.
-
-    Returns
-    -------
-    dict
-        Counts by architecture and symbol.
-    """
+    """Count instructions in what ``cuobjdump -sass`` lists, by architecture and symbol."""
     found: dict[tuple[str, str], Instructions] = {}
     architecture = ""
     parts = _FUNCTION.split(listing)[1:]
@@ -209,8 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=Path("build/cuda"), help="of make cuda")
     parser.add_argument("--check", action="store_true", help="compare with the record")
-    output_arguments(parser)
-    options = parser.parse_args()
+    options = parsed(parser)
     record = Record(options.output)
     kernels = measured(options.build)
     version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True)

@@ -21,10 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from bench.potentials import identity
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.datasets import AtomicSplit
 from equigeo.tasks.potential import (
     InteratomicPotential,
@@ -73,11 +71,8 @@ def main() -> None:
     parser.add_argument("start", type=Path, help="checkpoint trained on 3BPA at 300 K")
     parser.add_argument("--data", type=Path, required=True, help="folder of all data sets")
     parser.add_argument("--epochs", type=int, default=150)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("runs/fine_tuning"))
-    output_arguments(parser, series=True, required=True)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments = parsed(parser, series=True, required=True, threads=1)
     first = TrainedPotential.load(arguments.start)
     data = split(first, arguments.data)
     start = {

@@ -23,9 +23,7 @@ import time
 import warnings
 from typing import Any
 
-import torch
-
-from bench.recorder import REPOSITORY, Record, circumstances, output_arguments
+from bench.recorder import REPOSITORY, Record, circumstances, parsed
 from bench.row import NotInstalledError, Row, measure, prepared, shown
 from bench.rows import all_rows
 
@@ -131,14 +129,11 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--size", choices=SIZES, default="usual", help="largest size of rows")
     parser.add_argument("--seconds", type=float, default=2.0, help="of timing per row")
     parser.add_argument("--minutes", type=float, default=1e6, help="after which no row begins")
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--ours", action="store_true", help="no peers, seconds of the processor")
     parser.add_argument("--once", action="store_true", help="compare each once, time nothing")
     parser.add_argument("--keep", action="store_true", help="write or continue the record")
     parser.add_argument("--check", action="store_true", help="compare with the record")
-    output_arguments(parser, series=True)
-    given = parser.parse_args(words)
-    torch.set_num_threads(given.threads)
+    given = parsed(parser, words, series=True, threads=1)
     rows = chosen_rows(given.select, given.size, given.library)
     kept = RESULTS / f"layers{'_' * bool(given.library)}{given.library}.json"
     if given.once:

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.recorder import Record, going_on, output_arguments, work_folder
+from bench.recorder import Record, going_on, parsed, work_folder
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier, TriangleMesh, damage
 from equigeo.mesh.subdivide import with_resolution
@@ -150,8 +150,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--draws", type=int, default=3, help="of each kind of damage")
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_resolution"))
-    output_arguments(parser, series=True, required=True)
-    arguments = parser.parse_args()
+    arguments = parsed(parser, series=True, required=True)
     settings = {name: vars(arguments)[name] for name in ("holdout", "epochs", "draws")}
     record = Record(arguments.output, settings=settings, resume=arguments.resume)
     data = load(arguments.data)

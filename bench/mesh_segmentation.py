@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from bench.recorder import Record, going_on, output_arguments, work_folder
+from bench.recorder import Record, going_on, parsed, work_folder
 from equigeo.datasets import articulated_parts
 from equigeo.tasks.mesh_segmentation import (
     SEGMENTATION_RECIPES,
@@ -72,8 +72,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--per-class", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path("runs/mesh_segmentation"))
-    output_arguments(parser, series=True, required=True)
-    arguments = parser.parse_args()
+    arguments = parsed(parser, series=True, required=True)
     settings = {name: getattr(arguments, name) for name in ("holdout", "epochs", "per_class")}
     record = Record(arguments.output, settings=settings, resume=arguments.resume)
     for number in range(arguments.runs):

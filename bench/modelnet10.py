@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.recorder import Record, going_on, output_arguments, work_folder
+from bench.recorder import Record, going_on, parsed, work_folder
 from equigeo.tasks.pointcloud import (
     POINT_MODELS,
     POINT_PRESETS,
@@ -51,8 +51,18 @@ VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in recip
 
 def main() -> None:
     """Train and evaluate once, and add the run to the file of the network."""
-    arguments = parse_arguments()
-    torch.set_num_threads(arguments.threads)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--network", choices=tuple(NETWORKS), default="mds")
+    parser.add_argument("--variant", choices=tuple(VARIANTS), default="as preset")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, help="by default those of the preset")
+    parser.add_argument("--points", type=int, help="by default those of the preset")
+    parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of this session")
+    parser.add_argument("--holdout", type=int, default=0)
+    parser.add_argument("--evaluate-every", type=int, default=0)
+    parser.add_argument("--work", type=Path, default=Path("runs/modelnet10"), help="checkpoints")
+    arguments = parsed(parser, series=True, help="by default in bench/results", threads=0)
     path = arguments.output or Path("bench/results") / f"modelnet10_{arguments.network}.json"
     record = Record(path, resume=arguments.resume)
     config = run_config(arguments)
@@ -69,24 +79,6 @@ def main() -> None:
         return
     run = record.keep(key, lambda: measure(trained))
     print(json.dumps({k: v for k, v in run.items() if k != "history"}, indent=1))
-
-
-def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--network", choices=tuple(NETWORKS), default="mds")
-    parser.add_argument("--variant", choices=tuple(VARIANTS), default="as preset")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, help="by default those of the preset")
-    parser.add_argument("--points", type=int, help="by default those of the preset")
-    parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of this session")
-    parser.add_argument("--holdout", type=int, default=0)
-    parser.add_argument("--evaluate-every", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--work", type=Path, default=Path("runs/modelnet10"), help="checkpoints")
-    output_arguments(parser, series=True, help="by default in bench/results")
-    return parser.parse_args()
 
 
 def run_config(arguments: argparse.Namespace) -> PointConfig:

@@ -30,19 +30,11 @@ Call = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Size:
-    """How much each case is given.
+    """How much each case is given."""
 
-    Parameters
-    ----------
-    edges, nodes : int
-        Of graphs; products have a row for each edge.
-    points : int
-        Of which harmonics are evaluated, and matrices whose eigenvectors are found.
-    """
-
-    edges: int
+    edges: int  # of graphs, and rows of products
     nodes: int
-    points: int
+    points: int  # of which harmonics are evaluated, and matrices whose eigenvectors are found
 
 
 SIMULATED = Size(edges=96, nodes=12, points=1024)

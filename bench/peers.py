@@ -34,27 +34,13 @@ KEPT = 2**30  # bytes of results whose memory kernels keep, as by default
 
 @dataclass(frozen=True)
 class Library:
-    """Ways to run the layer of a library, by mode.
-
-    Parameters
-    ----------
-    modes : mapping
-        Layers that compute the same.
-    inputs : list of Tensor
-        What they are given.
-    wanted : str, optional
-        The library whose results it must have, given the same; None is compared with nothing.
-    parameters : sequence of Tensor, optional
-        What gradients are taken by, too.
-    same : tuple of str, optional
-        Passes whose results are compared.
-    """
+    """Ways to run the layer of a library, by mode, which compute the same."""
 
     modes: Mapping[str, Layer]
     inputs: list[Tensor]
-    wanted: str | None = None
-    parameters: Sequence[Tensor] = ()
-    same: tuple[str, ...] = KINDS
+    wanted: str | None = None  # library with the same results; None is compared with nothing
+    parameters: Sequence[Tensor] = ()  # of gradients, besides the inputs
+    same: tuple[str, ...] = KINDS  # passes whose results are compared
 
 
 def of_module(
@@ -190,18 +176,10 @@ def agree(got: Tensor, want: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Compared:
-    """Passes of libraries whose results agree.
+    """Passes of libraries whose results agree."""
 
-    Parameters
-    ----------
-    calls : mapping
-        By ``"<library> <kind>"`` as it is and by ``"<library>, <mode> <kind>"``.
-    without : mapping
-        What modes raised that do not have a pass.
-    """
-
-    calls: Mapping[str, Call]
-    without: Mapping[str, str]
+    calls: Mapping[str, Call]  # by label
+    without: Mapping[str, str]  # errors of modes that do not have a pass
 
     def __or__(self, other: Compared) -> Compared:
         """Passes of both, to be timed in turn."""
@@ -210,23 +188,8 @@ class Compared:
     def timed(
         self, rounds: int, repeat: int = 1, clock: Callable[[], float] = time.perf_counter
     ) -> dict[str, Any]:
-        """Time all passes in turn.
-
-        Parameters
-        ----------
-        rounds : int
-            How often each pass is timed.
-        repeat : int, optional
-            Calls in a row, of which one's share is recorded: a small problem leaves for the next
-            call what the caches hold.
-        clock : callable, optional
-            Returns seconds.
-
-        Returns
-        -------
-        dict
-            ``"seconds"`` of all rounds; ``"quartiles"`` of them; and ``"without"``.
-        """
+        """Time all passes in turn: seconds of one of ``repeat`` calls in a row, and quartiles."""
+        # A small problem leaves for the next call what the caches hold.
         in_a_row = {key: partial(call_times, call, repeat) for key, call in self.calls.items()}
         seconds = {
             key: [value / repeat for value in values]
@@ -244,22 +207,7 @@ class Compared:
 
 
 def compare(libraries: Mapping[str, Library], kinds: tuple[str, ...] = KINDS) -> Compared:
-    """Compare the results of all libraries, in every mode that has a pass.
-
-    Parameters
-    ----------
-    libraries : mapping
-        Behind those that they are compared with.
-    kinds : tuple of str, optional
-        Which passes.
-
-    Raises
-    ------
-    AssertionError
-        If results differ.
-    RuntimeError
-        If no mode of a library has a pass.
-    """
+    """Compare the results of libraries in every mode; ``wanted`` ones come before others."""
     # Compiled code is kept by function, which layers of one class share: those of other problems
     # would fill the cache, and the rest would run as it is.
     if any("compile" in library.modes for library in libraries.values()):

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from bench.potentials import SETS
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.datasets import load_atomic_split
 from equigeo.potentials import Calculator
 from equigeo.tasks.potential.task import TrainedPotential
@@ -139,12 +139,9 @@ def main() -> None:
     parser.add_argument("--steps", type=float, nargs="+", default=[0.5], help="in fs")
     parser.add_argument("--dtypes", nargs="+", default=["float64", "float32"])
     parser.add_argument("--temperature", type=float, default=300.0)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--lammps", action="store_true", help="on the processes of mpiexec")
-    output_arguments(parser, series=True, required=True)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments = parsed(parser, series=True, required=True, threads=1)
     settings = {
         "trained": arguments.run.name, "set": arguments.set, "threads": arguments.threads,
         "picoseconds": arguments.picoseconds, "temperature": arguments.temperature,

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.potentials import SETS, configure, identity
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.frames import symbol
 from equigeo.interop.optional import require_e3nn
@@ -265,12 +265,9 @@ def main() -> None:
     parser.add_argument("--set", choices=MOLECULES, required=True)
     parser.add_argument("--peer", choices=tuple(PEERS), required=True)
     parser.add_argument("--minutes", type=float, default=15.0)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--option", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
-    output_arguments(parser, series=True, required=True)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments = parsed(parser, series=True, required=True, threads=2)
     warnings.filterwarnings("ignore")  # theirs
     given = argparse.Namespace(
         **vars(arguments), product="channelwise", node="contraction", evaluate_every=0,

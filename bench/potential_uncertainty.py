@@ -24,7 +24,7 @@ import torch
 from scipy.stats import spearmanr
 
 from bench.interleaved import all_rounds, medians
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.datasets import AtomicFrame, AtomicFrames
 from equigeo.datasets.atoms.frames import symbol
 from equigeo.potentials.frozen import frozen
@@ -95,10 +95,7 @@ def main() -> None:
     parser.add_argument("start", type=Path, help="checkpoint trained on 3BPA at 300 K")
     parser.add_argument("--data", type=Path, required=True, help="folder of all data sets")
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--threads", type=int, default=1)
-    output_arguments(parser)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments = parsed(parser, threads=1)
     trained = TrainedPotential.load(arguments.start)
     config = replace(trained.config, data=str(arguments.data / FOLDER), subset=SUBSET)
     data = load_frames(config)

@@ -18,9 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import torch
-
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.potential import (
     InteratomicPotential,
@@ -101,7 +99,6 @@ def main() -> None:
     parser.add_argument("--product", choices=get_args(ProductName), default="channelwise")
     parser.add_argument("--node", choices=get_args(NodeName), default="contraction")
     parser.add_argument("--minutes", type=float, default=15.0)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--channels", type=int)
     parser.add_argument("--lmax-edge", type=int)
@@ -110,9 +107,7 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="compile the training step")
     parser.add_argument("--evaluate-every", type=int, default=10)
     parser.add_argument("--work", type=Path, default=Path("runs/potentials"))
-    output_arguments(parser, series=True, required=True)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments = parsed(parser, series=True, required=True, threads=2)
     config = configure(arguments)
     name = f"{arguments.set}-{arguments.product}-{arguments.node}-{arguments.seed}"
     same = identity(config, arguments.threads)

@@ -12,9 +12,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any, get_args
 
-import torch
-
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo import tensor_products as tp
 from equigeo.examples.price_of_freedom import EVEN, GAUNT, crossovers
 from equigeo.tensor_products.analysis.compare import ComparisonRow
@@ -41,10 +39,7 @@ def main() -> None:
     parser.add_argument("--lmax", type=int, default=10, help="largest degree of the inputs")
     parser.add_argument("--batches", type=int, nargs="+", default=[100, 10_000])
     parser.add_argument("--repetitions", type=int, default=11)
-    parser.add_argument("--threads", type=int, default=1)
-    output_arguments(parser, series=True)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    given = parsed(parser, series=True, threads=1)
     settings = {"repetitions": given.repetitions, "threads": given.threads}
     record = Record(given.output, settings=settings, resume=given.resume)
     found: dict[str, Any] = {}

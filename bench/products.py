@@ -41,7 +41,7 @@ from bench.peers import (
     jit_mode,
     with_compiled,
 )
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.interop.cuequivariance import convert
@@ -371,12 +371,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("set", choices=tuple(SETS))
     parser.add_argument("--problems", nargs="+", help="by name, by default all")
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument("--rounds", type=int, default=7)
-    output_arguments(parser, required=True)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    given = parsed(parser, threads=2, required=True)
     torch.set_default_dtype(getattr(torch, given.dtype))
     record, bandwidth = Record(given.output), copy_bandwidth()
     rows: list[dict[str, Any]] = []

@@ -23,7 +23,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -47,29 +47,14 @@ SAME = ("code", "processor", "instruction set", "versions")
 
 
 class Record:
-    """A file of results, from the moment that it is promised until it is whole.
-
-    Parameters
-    ----------
-    output : Path or None
-        The file; with None nothing is kept, and everything else works.
-    settings : mapping, optional
-        What all runs of the file have in common.
-    resume : bool, optional
-        Continue the file if it exists; None where there is nothing to continue.
-
-    Raises
-    ------
-    SystemExit
-        If the file exists and may not be continued.
-    """
+    """A file of results, from the moment that it is promised until it is whole."""
 
     def __init__(
         self,
-        output: Path | None,
+        output: Path | None,  # with None nothing is kept, and everything else works
         *,
-        settings: Mapping[str, Any] | None = None,
-        resume: bool | None = None,
+        settings: Mapping[str, Any] | None = None,  # what all runs of the file have in common
+        resume: bool | None = None,  # None where there is nothing to continue
     ) -> None:
         self.output = output
         self.settings = plain(settings or {})
@@ -98,14 +83,8 @@ class Record:
     ) -> dict[str, Any]:
         """Return the finished run of this key, or make it and write the file.
 
-        Parameters
-        ----------
-        key : mapping
-            What tells the run from the others of the file: it becomes part of the run.
-        make : callable
-            Gives the results. A run that ends with an error leaves the file as it was.
-        **packages : str
-            Versions of packages besides the usual ones.
+        A run that ends with an error leaves the file as it was. Versions of ``packages`` are
+        written besides the usual ones.
         """
         if (found := self.find(key)) is not None:
             return found
@@ -134,15 +113,29 @@ class Record:
             write_json(self.output, self.content)
 
 
-def output_arguments(
-    parser: argparse.ArgumentParser, *, series: bool = False, **options: Any
-) -> None:
-    """Add ``--output``, and ``--resume`` where there are runs to continue: alike in all scripts."""
+def parsed(
+    parser: argparse.ArgumentParser,
+    words: Sequence[str] | None = None,
+    *,
+    series: bool = False,
+    threads: int | None = None,
+    **options: Any,
+) -> argparse.Namespace:
+    """Parse with ``--output``, ``--resume`` in ``series``, and ``--threads``, which are set.
+
+    The default ``threads`` may be 0 for those of PyTorch, and None for scripts without the option.
+    """
     options = {"type": Path, "help": "JSON file for the results"} | options
     parser.add_argument("--output", **options)
     if series:
-        words = "continue the file, if made by this code"
-        parser.add_argument("--resume", action="store_true", help=words)
+        text = "continue the file, if made by this code"
+        parser.add_argument("--resume", action="store_true", help=text)
+    if threads is not None:
+        parser.add_argument("--threads", type=int, default=threads or torch.get_num_threads())
+    given = parser.parse_args(words)
+    if threads is not None:
+        torch.set_num_threads(given.threads)
+    return given
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -198,13 +191,7 @@ def refuse_other(
 
 
 def circumstances(**packages: str) -> dict[str, Any]:
-    """Code, machine and settings: what a reader of a figure asks first.
-
-    Parameters
-    ----------
-    **packages : str
-        Versions of packages besides the usual ones, peers for example.
-    """
+    """Code, machine and settings: what a reader of a figure asks first."""
     kept = {
         name: " ".join(Path(word).name for word in value.split(":"))  # not where files lie
         if name == "LD_PRELOAD"

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from bench.interleaved import all_rounds, medians
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo import mds
 from equigeo.points import PointNetPlusPlus, gather_rows
 
@@ -234,10 +234,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--every", type=int, default=32, help="held-out training clouds")
     parser.add_argument("--steps", type=int, default=0, help="rounds of timed passes")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    output_arguments(parser, series=True)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments = parsed(parser, series=True, threads=0)
     train = arguments.data / "modelnet10_train.npz"
     aside = loaded(train, slice(0, None, arguments.every))
     if arguments.split == "test":

@@ -18,19 +18,20 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 import trimesh
 
-from bench.recorder import Record, output_arguments
+from bench.recorder import REPOSITORY, Record, parsed
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
 from equigeo.tasks.common.measures import random_orthogonal
 
-ROOT = Path(__file__).resolve().parents[1]
 SECONDS_PER_FILE = 2.0
 SAME = 1e-4  # of the largest logit, in float32
 MAY_FAIL = ("malformed", "no_faces")
@@ -71,8 +72,9 @@ class Outcome:
         return [f"{self.file}: {problem}" for problem in found]
 
 
-def load_corpus(data: Path, network: bool = False) -> list[Outcome]:
-    """Load each file, from the archive or from a folder beside it; take it through a network."""
+@contextmanager
+def corpus(data: Path) -> Iterator[tuple[Path, list[dict[str, str]]]]:
+    """The folder of the files, from the archive or beside it, and the rows of the manifest."""
     with (data / "MANIFEST.csv").open(newline="") as manifest:
         rows = list(csv.DictReader(manifest))
     with tempfile.TemporaryDirectory() as temporary:
@@ -81,7 +83,13 @@ def load_corpus(data: Path, network: bool = False) -> list[Outcome]:
             folder = Path(temporary)
             with tarfile.open(data / "robustness_meshes.tar.xz") as archive:
                 archive.extractall(folder, filter="data")
-        return [_load(folder / "robustness_meshes", row, network) for row in rows]
+        yield folder / "robustness_meshes", rows
+
+
+def load_corpus(data: Path, network: bool = False) -> list[Outcome]:
+    """Load each file; take it through a network."""
+    with corpus(data) as (folder, rows):
+        return [_load(folder, row, network) for row in rows]
 
 
 def _load(folder: Path, row: dict[str, str], network: bool) -> Outcome:
@@ -148,14 +156,17 @@ def summarize(outcomes: list[Outcome]) -> dict[str, object]:
     }
 
 
+def arguments_of(document: str, name: str) -> argparse.Namespace:
+    """Parse where the corpus lies, and where results go, by default to the record of a name."""
+    parser = argparse.ArgumentParser(description=document.splitlines()[0])
+    default = REPOSITORY.parent / "shared" / "data" / "robustness_meshes"
+    parser.add_argument("--data", type=Path, default=default)
+    return parsed(parser, default=REPOSITORY / "bench" / "results" / f"{name}.json")
+
+
 def main() -> int:
     """Run the corpus from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = ROOT.parent / "shared" / "data" / "robustness_meshes"
-    parser.add_argument("--data", type=Path, default=default)
-    out = ROOT / "bench" / "results" / "robustness_corpus.json"
-    output_arguments(parser, default=out)
-    arguments = parser.parse_args()
+    arguments = arguments_of(__doc__, "robustness_corpus")
     record = Record(arguments.output)
     outcomes = load_corpus(arguments.data, network=True)
     summary = summarize(outcomes)

@@ -13,12 +13,8 @@ library loses a face.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import json
 import sys
-import tarfile
-import tempfile
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -30,12 +26,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record
+from bench.robustness_corpus import arguments_of, corpus
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
 from equigeo.mesh.repair.topology import EdgeTable
 
-ROOT = Path(__file__).resolve().parents[1]
 _Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
@@ -149,14 +145,10 @@ def totals(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def run(data: Path) -> dict[str, dict[str, Any]]:
     """Compare all files of the corpus that have crowded edges."""
     rows = {}
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(data / "robustness_meshes.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
-        with (data / "MANIFEST.csv").open(newline="") as manifest:
-            names = [row["file"] for row in csv.DictReader(manifest)]
-        for name in names:
+    with corpus(data) as (folder, files):
+        for name in [row["file"] for row in files]:
             try:
-                row = compare(Path(folder, "robustness_meshes", name))
+                row = compare(folder / name)
             except MeshError:  # see robustness_corpus
                 continue
             if row is not None:
@@ -166,12 +158,7 @@ def run(data: Path) -> dict[str, dict[str, Any]]:
 
 def main() -> int:
     """Compare from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = ROOT.parent / "shared" / "data" / "robustness_meshes"
-    parser.add_argument("--data", type=Path, default=default)
-    out = ROOT / "bench" / "results" / "robustness_peers.json"
-    output_arguments(parser, default=out)
-    arguments = parser.parse_args()
+    arguments = arguments_of(__doc__, "robustness_peers")
     record = Record(arguments.output)
     torch.set_num_threads(1)
     rows = run(arguments.data)

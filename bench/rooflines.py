@@ -28,7 +28,7 @@ import torch
 from bench.arithmetic import compulsory_bytes, multiply_accumulates
 from bench.interleaved import copy_bandwidth, interleaved
 from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls, call_on
-from bench.recorder import Record, output_arguments
+from bench.recorder import Record, parsed
 from equigeo.ops import kernels_info
 
 # What restricts the matrix products of PyTorch to the same instructions.
@@ -118,8 +118,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--product", action="store_true", help=argparse.SUPPRESS)
-    output_arguments(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     if given.product:
         print(product_rate(given.threads))
         return

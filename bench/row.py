@@ -33,20 +33,13 @@ bandwidth = cache(lambda threads: copy_bandwidth())
 
 @dataclass(frozen=True)
 class Problem:
-    """What is compared and timed.
-
-    Parameters
-    ----------
-    ours : Library
-    peers : mapping
-        Other libraries, or the command that installs one that is not there.
-    bound : Library, int or "products", optional
-        Computation that cannot be avoided; bytes that a forward pass moves at least, twice as many
-        with gradients; or the layer's own matrix products and convolutions alone.
-    """
+    """What is compared and timed."""
 
     ours: Library
+    # Other libraries, or the command that installs one that is not there.
     peers: Mapping[str, Library | str] = field(default_factory=dict)
+    # Computation that cannot be avoided; bytes that a forward pass moves at least, twice as many
+    # with gradients; or the layer's own matrix products and convolutions alone.
     bound: Library | int | Literal["products"] | None = None
 
     def libraries(self) -> dict[str, Library]:
@@ -58,37 +51,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Row:
-    """A layer on a problem.
+    """A layer on a problem."""
 
-    Parameters
-    ----------
-    layer : str
-        Public name, as ``mesh.PrimalDualConv``.
-    problem : str
-        What tells the row from others of the layer.
-    make : callable
-        Builds the problem.
-    kinds : tuple of str
-        Passes, see :mod:`bench.peers`.
-    count, unit : int and str
-        How many of which unit the problem has.
-    size : {"short", "usual", "large"}
-        Short rows run in ``make bench-short``, large ones only where asked for.
-    why : str
-        Sentence that gives the reason if a ratio is below 1.
-    libraries : tuple of str
-        Environments with peers: ``mace`` is that of ``make bench-mace``.
-    """
-
-    layer: str
-    problem: str
+    layer: str  # public name, as mesh.PrimalDualConv
+    problem: str  # what tells the row from others of the layer
     make: Callable[[], Problem]
     kinds: tuple[str, ...] = ("forward", "both")
-    count: int = 1
+    count: int = 1  # of the unit
     unit: str = "call"
-    size: Literal["short", "usual", "large"] = "usual"
-    why: str = ""
-    libraries: tuple[str, ...] = ()
+    size: Literal["short", "usual", "large"] = "usual"  # large ones run only where asked for
+    why: str = ""  # the reason, in a sentence, if a ratio is below 1
+    libraries: tuple[str, ...] = ()  # environments with peers: mace is that of make bench-mace
 
     @property
     def name(self) -> str:

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from bench.recorder import Record, going_on, output_arguments, work_folder
+from bench.recorder import Record, going_on, parsed, work_folder
 from equigeo.datasets import MeshDataset, load_mesh_folder
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.tasks.mesh_classification import (
@@ -54,21 +54,6 @@ VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in model
 
 def main() -> None:
     """Run the series and write the table after every run."""
-    arguments = parse_arguments()
-    torch.set_num_threads(arguments.threads)
-    settings = {name: getattr(arguments, name) for name in SETTINGS}
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
-    dataset = load_mesh_folder(arguments.data)
-    for number in range(arguments.first, arguments.first + arguments.runs):
-        run = record.keep({"number": number}, partial(one_run, arguments, dataset, number))
-        print(json.dumps({k: v for k, v in run.items() if k != "settings"}))
-    accuracy = mean(run["accuracy"] for run in record.runs)
-    record.write({"mean accuracy": accuracy})
-    print("mean accuracy", accuracy)
-
-
-def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--split", choices=("16", "10", "5"), default="16")
@@ -78,10 +63,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--work", type=Path, default=Path("runs/shrec11"), help="checkpoints")
-    output_arguments(parser, series=True, required=True)
-    return parser.parse_args()
+    arguments = parsed(parser, series=True, required=True, threads=0)
+    settings = {name: getattr(arguments, name) for name in SETTINGS}
+    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    dataset = load_mesh_folder(arguments.data)
+    for number in range(arguments.first, arguments.first + arguments.runs):
+        run = record.keep({"number": number}, partial(one_run, arguments, dataset, number))
+        print(json.dumps({k: v for k, v in run.items() if k != "settings"}))
+    accuracy = mean(run["accuracy"] for run in record.runs)
+    record.write({"mean accuracy": accuracy})
+    print("mean accuracy", accuracy)
 
 
 def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) -> dict[str, Any]:

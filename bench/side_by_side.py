@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from bench.recorder import REPOSITORY, Record, commit, output_arguments
+from bench.recorder import REPOSITORY, Record, commit, parsed
 
 Seconds = dict[str, float]
 
@@ -51,8 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--other-kernels", help="folder of the kernels there")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--select", default="", help="rows whose name has this")
-    output_arguments(parser, default=Path("bench/results/side_by_side.json"))
-    given = parser.parse_args()
+    given = parsed(parser, default=Path("bench/results/side_by_side.json"))
     given.other_python = given.other_python or str(given.other.resolve() / ".venv/bin/python")
     return given
 

@@ -20,9 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bench.recorder import Record, going_on, output_arguments, work_folder
+from bench.recorder import Record, going_on, parsed, work_folder
 from equigeo.datasets import optimal_lengths
 from equigeo.tasks.tsp import (
     TOUR_RECIPES,
@@ -39,17 +37,6 @@ MODELS = ("mds", "plain")
 
 def main() -> None:
     """Train, evaluate and write, one network after the other."""
-    arguments = parse_arguments()
-    torch.set_num_threads(arguments.threads)
-    record = Record(arguments.output, settings=shared(arguments), resume=arguments.resume)
-    for model in MODELS:
-        make = partial(one_network, arguments, configure(arguments, model))
-        run = record.keep({"network": model, "seed": arguments.seed}, make)
-        print(model, json.dumps(run["gaps"]))
-
-
-def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tsplib", help="folder or archive of TSPLIB; without it no transfer")
     parser.add_argument("--preset", choices=tuple(TOUR_RECIPES), default="default")
@@ -57,11 +44,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--instances", type=int, default=TourConfig.instances, help="of an epoch")
     parser.add_argument("--test-instances", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of each network")
     parser.add_argument("--work", type=Path, default=Path("runs/tsp"), help="checkpoints")
-    output_arguments(parser, series=True, required=True)
-    return parser.parse_args()
+    arguments = parsed(parser, series=True, required=True, threads=1)
+    record = Record(arguments.output, settings=shared(arguments), resume=arguments.resume)
+    for model in MODELS:
+        make = partial(one_network, arguments, configure(arguments, model))
+        run = record.keep({"network": model, "seed": arguments.seed}, make)
+        print(model, json.dumps(run["gaps"]))
 
 
 def configure(arguments: argparse.Namespace, model: str) -> TourConfig:
