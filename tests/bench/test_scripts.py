@@ -29,6 +29,11 @@ from tests.tasks.potential.frames import write
 
 # Options of a small run, and what its record has, or the first of its runs or rows.
 SCRIPTS = {
+    "mesh_dynamics": (
+        "--equations sheet --faces 32 --trajectories 2 --test-trajectories 1 --minutes 0.02 "
+        "--work {work}",
+        {"network", "errors", "parameters", "epochs"},
+    ),
     "mesh_resolution": (
         "--data {data}/shapes.npz --runs 1 --epochs 1 --work {work}", {"test shapes", "accuracy"}
     ),
