@@ -2,6 +2,8 @@
 // graph with targets of 0, 1 and 11 edges.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cuda/edge_list.h"
 #include "kernels/cuda/known_tables.h"
 #include "kernels/cuda/operand_tangents.h"
@@ -88,6 +90,15 @@ struct Problem {
       return numbers.empty() ? nullptr : numbers.data();
     };
     return {or_null(moved), or_null(y_tangent), or_null(weight_tangent)};
+  }
+
+  // Weights as kernels read them: of those that edges share, the first row alone.
+  std::vector<float> given_weights() const {
+    std::vector<float> given = weight;
+    if (weight_stride == 0) {
+      std::fill(given.begin() + table.dim_weight, given.end(), NAN);
+    }
+    return given;
   }
 
   // A number of an operand with its tangent, and what is wanted of a product of these.

@@ -29,6 +29,7 @@ struct Gradients : Problem {
   void run(int64_t chunk, bool own) {
     const Plans<float> plans = planned();
     const std::vector<float> moved_x = outside(x, false), moved_grad = outside(grad, true);
+    const std::vector<float> given = given_weights();
     const std::vector<float> moved_tangent = outside(x_tangent, false);
     std::vector<float> messages(static_cast<size_t>(chunk * table.dim_x), NAN);
     grad_x.assign(x.size(), NAN);
@@ -41,7 +42,7 @@ struct Gradients : Problem {
     op.grad = moved_grad.data();
     op.x = moved_x.data();
     op.y = y.data();
-    op.weight = weight.data();
+    op.weight = given.data();
     op.weight_stride = weight_stride;
     op.grad_x = op.sums = grad_x.data();
     op.grad_y = grad_y.data();

@@ -19,13 +19,14 @@ struct Sums : Problem {
     if (alone) {
       plans.by_out.totals->tiles = 0;
     }
+    const std::vector<float> given = given_weights();
     const std::vector<float> moved = outside(x, false), tangent = outside(x_tangent, false);
     SumProducts<float> op{};
     op.plan = plans.by_out;
     op.edges = by_target();
     op.x = moved.data();
     op.y = y.data();
-    op.weight = weight.data();
+    op.weight = given.data();
     op.weight_stride = weight_stride;
     op.out = out.data();
     op.x_ir_mul = true;
