@@ -12,9 +12,15 @@ from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_tensor, check_like, check_shape
 from equigeo._core.config import check_config, override
-from equigeo._core.tensors import any_global_hook, autocast_active, is_eager, plain_tensors
+from equigeo._core.tensors import (
+    autocast_active,
+    forward_mode_active,
+    is_eager,
+    plain_tensors,
+)
 from equigeo.affine.affine_resnet_config import AffineResNetConfig, HeadConfig
 from equigeo.affine.group_conv import GroupConv, GroupConvolution, LiftConv, SeparableGroupConv
+from equigeo.affine.kernels import runs_own_code
 from equigeo.affine.moment_frame import MomentFrame
 from equigeo.affine.samples import GroupPool, normalize, sample_norm
 from equigeo.groups import (
@@ -24,7 +30,6 @@ from equigeo.groups import (
     pair_samples,
     sample_stretches,
 )
-from equigeo.nn.module import has_hooks
 from equigeo.nn.state import SavedConfig
 from equigeo.reps import Trivial
 
@@ -141,10 +146,11 @@ class AffineResNet(SavedConfig):
         check_like(x, "images", weight)
         config, (first, last) = self.config, self._samples(x)
         rim, overwrite = config.convolutions.rim, self._may_overwrite(x)
-        x = x if self.frame is None else disc_taper(self.frame(x), rim, overwrite)
+        again = (overwrite,) if overwrite else ()  # other stages have no such argument
+        x = x if self.frame is None else disc_taper(self.frame(x), rim)
         x = disc_taper(activate(self.lift_norm, self.lift(x, first)[0], overwrite), rim, overwrite)
         for stage, norm, pool in zip(self.stages, self.pool_norms, config.stages.pool, strict=True):
-            x = disc_taper(stage(x, first, overwrite), rim, overwrite)
+            x = disc_taper(stage(x, first, *again), rim, overwrite)
             if pool:
                 x = downsample(normalize(norm, x, overwrite), config.stages.pooling)
                 x = disc_taper(gelu(x, overwrite), rim, overwrite)
@@ -154,11 +160,14 @@ class AffineResNet(SavedConfig):
     def _may_overwrite(self, x: Tensor) -> bool:
         """Return whether nothing but this call reads results of the layers."""
         # Each large result in memory of its own costs more than the elementwise op that fills it.
-        if torch.is_grad_enabled() or self.training or autocast_active() or not is_eager(x):
+        watched = torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack()
+        if torch.is_grad_enabled() or self.training or watched or not is_eager(x):
+            return False
+        if autocast_active() or forward_mode_active():
             return False
         own = ("equigeo", "torch")
-        return not any_global_hook() and all(
-            type(part).__module__.partition(".")[0] in own and not has_hooks(part)
+        return all(
+            type(part).__module__.partition(".")[0] in own and runs_own_code(part)
             for part in self.modules()
         )
 
@@ -238,7 +247,7 @@ class ResidualStage(nn.Module):
         if self.widen is not None and self.widen_norm is not None:
             x = activate(self.widen_norm, self.widen(x, samples)[0], overwrite)
         for block in self.blocks:
-            x = block(x, samples, overwrite)
+            x = block(x, samples, *((overwrite,) if overwrite else ()))
         return x
 
 

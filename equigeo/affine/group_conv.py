@@ -195,8 +195,7 @@ class GroupConv(GroupConvolution):
         shape = (len(outputs), len(inputs), len(grid))
         # The measure of the sum contains the determinants of the inputs, not of the outputs.
         weight = self.quadrature.weights(inputs)[:, None] * self.spec.pixel_volume(n)
-        places = {"u": u.expand(*shape, -1), "s": s.expand(*shape, -1)}
-        values = scaled_values(self.kernel, weight, **places)
+        values = scaled_values(self.kernel, weight, u.expand(*shape, -1), s.expand(*shape, -1))
         values = values.unflatten(-1, (self.out_channels, self.in_channels))
         return self._on_grid(values.permute(3, 0, 4, 1, 2))
 
@@ -279,7 +278,7 @@ class SeparableGroupConv(GroupConvolution):
         n = self.group.n
         grid = self.spec.grid(n).to(outputs.h)
         volume = grid.new_tensor(self.spec.pixel_volume(n))
-        values = scaled_values(self.spatial_kernel, volume, u=relative_points(outputs, grid))
+        values = scaled_values(self.spatial_kernel, volume, relative_points(outputs, grid))
         values = values.unflatten(-1, (self.out_channels, -1))
         return self._on_grid(values.permute(0, 2, 3, 1))
 
@@ -455,7 +454,7 @@ class LiftConv(ImageConvolution):
         factor = grid.new_tensor(self.spec.pixel_volume(n))
         if not self.measure:  # kernels of all samples have the same integral over space
             factor = factor / samples.determinant[:, None]
-        values = scaled_values(self.kernel, factor, u=relative_points(samples, grid))
+        values = scaled_values(self.kernel, factor, relative_points(samples, grid))
         values = read_field(values.unflatten(-1, (self.out_channels, -1)), self.rep_in, samples)
         return self._on_grid(values.permute(2, 0, 3, 1))
 
@@ -522,7 +521,7 @@ class ProjectConv(ImageConvolution):
         grid = self.spec.grid(n).to(inputs.h)
         # The output at x reads the cell x + y of the features, whose kernel is at h^-1 (-y).
         weight = self.quadrature.weights(inputs)[:, None] * self.spec.pixel_volume(n)
-        values = scaled_values(self.kernel, weight, u=relative_points(inputs, -grid))
+        values = scaled_values(self.kernel, weight, relative_points(inputs, -grid))
         values = values.unflatten(-1, (self.out_channels, self.rep_out.dim, self.in_channels))
         values = write_field(values, self.rep_out, inputs).flatten(2, 3)
         return self._on_grid(values.permute(2, 3, 0, 1))

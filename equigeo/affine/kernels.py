@@ -197,18 +197,23 @@ def _tensors(samples: GroupSamples) -> tuple[Tensor, ...]:
 
 def _is_own(layer: nn.Module) -> bool:
     """Return whether a layer evaluates its kernel by code of this package alone."""
-    return type(layer).__module__.partition(".")[0] == "equigeo" and _has_constants(layer)
+    return type(layer).__module__.partition(".")[0] == "equigeo" and has_constants(layer)
 
 
 def _is_known(part: nn.Module) -> bool:
     """Return whether a module maps equal tensors and attributes to equal values."""
     # Other modules may be random or stateful, as nn.Dropout.
-    if type(part) not in _KNOWN or part.training or has_hooks(part):
-        return False
-    return _has_constants(part)
+    return not part.training and runs_own_code(part, *_KNOWN)
 
 
-def _has_constants(part: nn.Module) -> bool:
+def runs_own_code(part: nn.Module, *types: type) -> bool:
+    """Return whether a call runs the code of one of these types alone."""
+    if torch.compiler.is_compiling() or (types and type(part) not in types):
+        return False  # compilers do not trace what follows
+    return not has_hooks(part) and not any_global_hook() and has_constants(part)
+
+
+def has_constants(part: nn.Module) -> bool:
     """Return whether no attribute is a method of the instance, or a tensor."""
     return not any(callable(x) or isinstance(x, Tensor) for x in vars(part).values())
 
@@ -319,7 +324,9 @@ class AffineKernel(SavedOptions):
             if each is not None:
                 each = each.to(coordinates)
                 product = each if product is None else product * each
-        return self.network(coordinates, product).to(dtype)
+        inside = product is not None and runs_own_code(self.network, *_NETWORKS)
+        values = self.network(coordinates, *([product] if inside else []))
+        return (values if inside or product is None else values * product[..., None]).to(dtype)
 
     def _make_network(self, out_features: int, fan_in: int) -> nn.Module:
         group, spec = self.group, self.spec
@@ -394,11 +401,11 @@ class AffineKernel(SavedOptions):
         return window
 
 
-def scaled_values(kernel: nn.Module, factor: Tensor, **arguments: Tensor) -> Tensor:
+def scaled_values(kernel: nn.Module, factor: Tensor, *places: Tensor, **named: Tensor) -> Tensor:
     """Return the values of a kernel times a factor (...) of their points."""
-    if type(kernel) is AffineKernel:  # which multiplies fewer numbers
-        return kernel(**arguments, factor=factor)
-    values = kernel(*arguments.values())
+    if runs_own_code(kernel, AffineKernel):  # which multiplies fewer numbers
+        return kernel(*places, **named, factor=factor)
+    values = kernel(*places, **named)
     return values * factor[..., None].to(values)
 
 
@@ -520,16 +527,17 @@ class SirenKernel(nn.Module):
 
 def linear_of(layer: nn.Module, x: Tensor) -> Tensor:
     """Apply a linear layer in the dtype of ``x``: phases have no digits left in half precision."""
-    weight, bias = cast("Tensor", layer.weight), cast("Tensor", layer.bias)
+    weight, bias = cast("Tensor", layer.weight), cast("Tensor | None", layer.bias)
     if weight.dtype == x.dtype:
         return layer(x)
-    return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
+    return F.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 
 def _scaled_linear(layer: nn.Linear, x: Tensor, factor: Tensor | None) -> Tensor:
     """Apply a linear layer and multiply by a factor (...), without a pass over its results."""
-    if factor is None:
-        return linear_of(layer, x)
+    if factor is None or layer.bias is None or not runs_own_code(layer, nn.Linear):
+        values = linear_of(layer, x)
+        return values if factor is None else values * factor[..., None]
     # The bias is the weight of one more feature.
     factor = factor[..., None].expand(*x.shape[:-1], 1)
     weight = torch.cat([layer.weight, layer.bias[:, None]], dim=1)
@@ -586,5 +594,6 @@ class GaborKernel(nn.Module):
         return _scaled_linear(self.last, x, factor).to(dtype)
 
 
+_NETWORKS = (RBFKernel, SirenKernel, GaborKernel)
 # Types of the modules of kernels that layers keep.
-_KNOWN = (AffineKernel, RBFKernel, SirenKernel, GaborKernel, Tables, nn.Linear, nn.ModuleList)
+_KNOWN = (AffineKernel, *_NETWORKS, Tables, nn.Linear, nn.ModuleList)

@@ -217,13 +217,13 @@ class PointGroupConv(PointConvolution):
                 return values * self.quadrature.weights(inputs).to(u)[:, None]
 
             mixing = self._kept(mix, group_kernel, (inputs, outputs), u.dtype)
-            values = scaled_values(self.kernel, share, u=u)
+            values = scaled_values(self.kernel, share, u)
             return values[..., None, :] * mixing[:, None, None]
         s = relative_coordinates(outputs, inputs).to(u)
         weight = share[..., None] * self.quadrature.weights(inputs).to(u)
         u = u[..., None, :].expand(-1, -1, -1, -1, len(inputs), -1)
         s = s[:, None, None].expand(*u.shape[:-1], -1)
-        return scaled_values(self.kernel, weight, u=u, s=s)
+        return scaled_values(self.kernel, weight, u, s)
 
 
 @takes_integers
@@ -308,7 +308,7 @@ class PointLiftConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        values = scaled_values(self.kernel, near.weight, u=near.u)
+        values = scaled_values(self.kernel, near.weight, near.u)
         return values.to(near.u.dtype)[..., None, :]
 
 

@@ -4,11 +4,14 @@ import copy
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from equigeo.affine import (
     AffineResNet,
@@ -319,10 +322,66 @@ def test_features_that_hooks_keep_are_not_overwritten(monkeypatch: pytest.Monkey
     model(image)
     with torch.no_grad():
         model(image)
-        monkeypatch.setattr("equigeo.affine.affine_resnet.has_hooks", lambda part: False)
+        monkeypatch.setattr("equigeo.affine.kernels.has_hooks", lambda part: False)
         model(image)
     torch.testing.assert_close(kept[1], kept[0].detach())
     assert not torch.allclose(kept[2], kept[0])  # where hooks are not seen
+
+
+class Halved(torch.nn.Module):
+    """A stage of a user."""
+
+    def __init__(self, stage: torch.nn.Module) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def forward(self, x: torch.Tensor, samples: GroupSamples) -> torch.Tensor:
+        return self.stage(x, samples) / 2
+
+
+def replace_stage(model: AffineResNet) -> None:
+    model.stages[1] = Halved(model.stages[1])
+
+
+def replace_frame(model: AffineResNet) -> None:
+    model.frame = torch.nn.Identity()
+
+
+def patch_norm(model: AffineResNet) -> None:
+    before = model.lift_norm.forward
+    model.lift_norm.forward = lambda x: before(x) / 2
+
+
+@pytest.mark.parametrize("change", [replace_stage, replace_frame, patch_norm])
+def test_changed_parts_run_without_gradients(change: Callable[[AffineResNet], None]) -> None:
+    model, image = normed("batch"), digit()
+    change(model)
+    before, logits = image.clone(), model(image)
+    with torch.no_grad():
+        torch.testing.assert_close(model(image), logits)
+    torch.testing.assert_close(image, before, rtol=0, atol=0)
+
+
+def test_observers_and_forward_mode_see_features_that_last() -> None:
+    model, image, tangent = normed("batch"), digit(), torch.ones(1, 1, 40, 40).double()
+    kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    class Observer(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
+            out = function(*args, **(kwargs or {}))
+            if function is F.conv2d:
+                kept.append((out, out.clone()))
+            return out
+
+    with torch.no_grad(), Observer():
+        model(image)
+    assert len(kept) > 3
+    for out, copied in kept:
+        torch.testing.assert_close(out, copied, rtol=0, atol=0)
+    with torch.no_grad(), forward_ad.dual_level():
+        found = forward_ad.unpack_dual(model(forward_ad.make_dual(image, tangent))).tangent
+    _, expected = torch.func.jvp(model, (image,), (tangent,))
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("channels", [3, 5])

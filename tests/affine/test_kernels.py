@@ -1,6 +1,8 @@
 """Kernels, and weights, windows, norms and pools of samples."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from equigeo.affine import (
     GroupConv,
     GroupPool,
     KernelSpec,
+    LiftConv,
     Quadrature,
     SampleBatchNorm,
     SampleLayerNorm,
@@ -254,3 +257,50 @@ def test_layer_norm_treats_each_image_by_itself() -> None:
     torch.testing.assert_close(norm(x[1:2]), norm(x)[1:2], **CLOSE)
     # The norm adds 1e-5 to a variance of one, of which the root changes by half.
     torch.testing.assert_close(norm(5 * x), norm(x), rtol=1e-5, atol=0)
+
+
+def double_last(kernel: AffineKernel) -> None:
+    kernel.network.last.register_forward_hook(lambda _, inputs, out: 2 * out)
+
+
+def double_network(kernel: AffineKernel) -> None:
+    kernel.network.register_forward_hook(lambda _, inputs, out: 2 * out)
+
+
+def wrap_network(kernel: AffineKernel) -> None:
+    torch.nn.init.zeros_(kernel.network.last.bias)
+    with torch.no_grad():
+        kernel.network.last.weight *= 2
+    kernel.network = torch.nn.Sequential(kernel.network)
+
+
+def drop_bias(kernel: AffineKernel) -> None:
+    last = torch.nn.Linear(60, 3, bias=False)
+    last.weight = torch.nn.Parameter(2 * kernel.network.last.weight.detach())
+    kernel.network.last = last
+
+
+def patch_last(kernel: AffineKernel) -> None:
+    before = kernel.network.last.forward
+    kernel.network.last.forward = lambda x: 2 * before(x)
+
+
+@pytest.mark.parametrize("network", ["siren", "gabor"])
+@pytest.mark.parametrize(
+    "change", [double_last, double_network, wrap_network, drop_bias, patch_last]
+)
+def test_changed_parts_of_a_kernel_run(network: Any, change: Callable[..., None]) -> None:
+    torch.manual_seed(0)
+    kernel = AffineKernel(SO(2), 3, KernelSpec(3, network), grouped=False)
+    u, factor = torch.rand(5, 2) - 0.5, torch.rand(5)
+    before = kernel(u, factor=factor)
+    change(kernel)
+    torch.testing.assert_close(kernel(u, factor=factor), 2 * before)
+
+
+def test_hooks_of_kernels_see_places() -> None:
+    layer, x, seen = LiftConv(SO(2), 1, 2, KernelSpec(3)), torch.rand(1, 1, 5, 5), []
+    layer.kernel.register_forward_hook(lambda _, inputs, out: seen.append((inputs, out)))
+    layer(x, equidistant_rotations(4))
+    ((places,), values) = seen[0]
+    torch.testing.assert_close(values, layer.kernel(places))
