@@ -36,7 +36,8 @@ def read_vtp(data: bytes) -> FileMesh:
     """Read the polygons, strips and arrays of all pieces of a VTP file in any encoding."""
     try:
         file = _File(data)
-        return _joined([_Piece(file, piece) for piece in file.root.findall("PolyData/Piece")])
+        pieces = [_Piece(file, piece) for piece in file.root.findall("PolyData/Piece")]
+        return _joined([piece for piece in pieces if len(piece.mesh.vertices)])
     except MeshError:
         raise
     except _DAMAGE as error:
@@ -58,6 +59,8 @@ class _File:
         kind, compressor = self.root.get("type", ""), self.root.get("compressor")
         if self.root.tag != "VTKFile" or kind != "PolyData":
             raise MeshError(f"holds {shown(kind)} instead of PolyData; export its surface")
+        if self.root.find("PolyData") is None:
+            raise ValueError("a file must have a PolyData element")
         if compressor and compressor not in _DECOMPRESSORS:
             raise MeshError(
                 f"is compressed by {shown(compressor)}; save it by zlib or uncompressed"
@@ -68,7 +71,7 @@ class _File:
         self.header = self._dtype(self.root.get("header_type", "UInt32"))
         self.decompressor = _DECOMPRESSORS[compressor] if compressor else None
         self.is_text = self.root.find("AppendedData[@encoding='base64']") is not None
-        arrays = self.root.iterfind(".//DataArray[@offset]")
+        arrays = self.root.iterfind(".//*[@offset]")
         self.offsets = sorted({int(array.get("offset", "")) for array in arrays})
         self.left = MAX_FILE_BYTES  # that may be unpacked
 
@@ -133,14 +136,17 @@ class _File:
             raise ValueError("offsets must ascend to the number of corners, none of them negative")
         return Lists(sizes, values.astype(np.int64))
 
-    def arrays(self, element: Element | None, rows: int) -> _Arrays:
-        """Return the arrays of points or cells by name."""
+    def arrays(self, element: Element | None, rows: int, left_out: set[str]) -> _Arrays:
+        """Return the numbers of points or cells by name; add names of other arrays to a set."""
         found: _Arrays = {}
-        for array in [] if element is None else element.findall("DataArray"):
-            values = self.read(array)
-            if len(values) != rows:
+        for array in [] if element is None else element:
+            name = array.get("Name", "")
+            if name in found or array.get("type", "").lower() not in TYPES:  # strings, bits
+                left_out.add(name)
+                continue
+            found[name] = self.read(array)
+            if len(found[name]) != rows:
                 raise ValueError("an array must have a row per point or cell")
-            found[array.get("Name", "")] = values
         return found
 
 
@@ -148,7 +154,9 @@ class _Piece:
     """Polygons of one piece, and triangles of its strips."""
 
     def __init__(self, file: _File, piece: Element) -> None:
-        points = file.read(piece.find("Points/DataArray"))
+        array = piece.find("Points/DataArray")
+        is_empty = array is None and piece.get("NumberOfPoints") == "0"
+        points = np.zeros((0, 3)) if is_empty else file.read(array)
         if points.shape[1] != 3:
             raise ValueError("points must have three coordinates")
         polygons, strips = (file.lists(piece.find(name)) for name in ("Polys", "Strips"))
@@ -161,15 +169,19 @@ class _Piece:
         self.mesh = FileMesh(vertices, np.append(polygons.values, triangles), sizes)
         before = sum(int(piece.get(f"NumberOf{name}") or 0) for name in ("Verts", "Lines"))
         cells = before + len(polygons.sizes) + len(strips.sizes)
-        self.points = file.arrays(piece.find("PointData"), len(vertices))
-        faces = file.arrays(piece.find("CellData"), cells)
+        self.left_out: set[str] = set()
+        self.points = file.arrays(piece.find("PointData"), len(vertices), self.left_out)
+        faces = file.arrays(piece.find("CellData"), cells, self.left_out)
         self.faces = {name: values[before:] for name, values in faces.items()}
-        self.left_out = set(self.faces) if len(strips.sizes) else set()  # which have more triangles
+        if len(strips.sizes):  # which have more triangles
+            self.left_out |= set(faces)
+            self.faces = {}
 
 
 def _joined(pieces: Sequence[_Piece]) -> FileMesh:
     if not pieces:
-        raise ValueError("a file must have a piece")
+        none = np.zeros(0, np.int64)
+        return FileMesh(np.zeros((0, 3)), none, none)
     meshes = [piece.mesh for piece in pieces]
     shifts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
     corners = [mesh.corners + shift for mesh, shift in zip(meshes, shifts[:-1], strict=True)]
@@ -181,9 +193,9 @@ def _joined(pieces: Sequence[_Piece]) -> FileMesh:
         shared = set.intersection(*widths)
         left_out |= {name for name, _ in set.union(*widths) - shared}
         names = [name for name, x in parts[0].items() if (name, x.shape[1]) in shared]
-        columns.append({n: np.concatenate([part[n] for part in parts]) for n in names})
-    vertex, face = map(_columns, columns)
-    face = {} if any(piece.left_out for piece in pieces) else face
+        joined = {n: np.concatenate([part[n] for part in parts]) for n in names}
+        columns.append(_columns(joined, left_out))
+    vertex, face = columns
     return FileMesh(
         np.concatenate([mesh.vertices for mesh in meshes]),
         np.concatenate(corners),
@@ -192,18 +204,25 @@ def _joined(pieces: Sequence[_Piece]) -> FileMesh:
     )
 
 
-def _columns(arrays: _Arrays) -> dict[str, Column]:
-    """Return numbers per row; the components of a vector end in x, y and z."""
+def _columns(arrays: _Arrays, left_out: set[str]) -> dict[str, Column]:
+    """Return numbers per row, of vectors x, y and z; add names of arrays to a set that collide."""
+    vectors = {name: _PREFIX.get(name, name) for name, x in arrays.items() if x.shape[1] == 3}
+    taken = {prefix + axis for prefix in vectors.values() for axis in "xyz"}
     found: dict[str, Column] = {}
     for name, values in arrays.items():
         width = values.shape[1]
-        if width == 3:
-            found |= zip((_PREFIX.get(name, name) + axis for axis in "xyz"), values.T, strict=True)
+        own: dict[str, Column] = {name: values[:, 0] if width == 1 else _rows(values)}
+        if name in vectors:
+            own = {vectors[name] + axis: x for axis, x in zip("xyz", values.T, strict=True)}
+        if found.keys() & own or (name not in vectors and name in taken):
+            left_out.add(name)
         else:
-            is_scalar = width == 1
-            sizes = np.full(len(values), width)
-            found[name] = values[:, 0] if is_scalar else Lists(sizes, values.ravel())
+            found |= own
     return found
+
+
+def _rows(values: NDArray[Any]) -> Lists:
+    return Lists(np.full(len(values), values.shape[1]), values.ravel())
 
 
 def _decoded(text: bytes) -> bytes:

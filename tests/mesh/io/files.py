@@ -179,7 +179,7 @@ def vtp(
 
     def piece() -> str:
         corners = np.array([index for face in faces for index in face], np.int64)
-        ends = np.cumsum([len(face) for face in faces])
+        ends = np.cumsum([len(face) for face in faces], dtype=np.int64)
         parts = {
             "PointData": points or {}, "CellData": cells or {}, "Points": {"Points": vertices},
             "Polys": {"connectivity": corners, "offsets": ends},

@@ -95,6 +95,48 @@ def test_arrays_are_inputs_and_tensors_are_left_out(tmp_path):
     assert found.warnings == ("not read: element 'cold', element 'heat'",)
 
 
+SCALAR, VECTOR = np.full(5, 100.0), RNG.normal(size=(5, 3))
+WORDS = b'<Array type="String" Name="word" format="ascii">65 0 66 0 67 0 68 0 69 0 </Array>'
+BITS = b'<DataArray type="Bit" Name="bit" format="ascii">1 0 1 1 0 </DataArray>'
+
+
+@pytest.mark.parametrize("part", ["points", "cells"])
+@pytest.mark.parametrize(
+    ("arrays", "more", "left_out"),
+    [
+        ({"Normals": VECTOR, "nx": SCALAR}, b"", "nx"),
+        ({"nx": SCALAR, "Normals": VECTOR}, b"", "nx"),
+        ({"Normals": VECTOR, "n": -VECTOR}, b"", "n"),
+        ({"ny": np.zeros((5, 2)), "Normals": VECTOR}, b"", "ny"),
+        ({"Normals": VECTOR}, WORDS, "word"),
+        ({"Normals": VECTOR}, BITS, "bit"),
+        ({"Normals": VECTOR}, BITS.replace(b"Bit", b"Float128"), "bit"),
+        ({"Normals": VECTOR}, BITS.replace(b"Bit", b"Int8").replace(b"bit", b"Normals"), "Normals"),
+    ],
+)
+def test_arrays_that_cannot_be_read_are_named_in_a_warning(part, arrays, more, left_out):
+    end = {"points": b"</PointData>", "cells": b"</CellData>"}[part]
+    data = vtp(faces=FACES[:5], pieces=2, **{part: arrays}).replace(end, more + end)
+    found = read_vtp(data).attributes
+    values = {"points": found.vertices, "cells": found.faces}[part]
+    assert [*values] == ["normal"]
+    np.testing.assert_array_equal(values["normal"], np.tile(VECTOR, (2, 1)))
+    assert found.warnings == (f"not read: element '{left_out}'",)
+
+
+@pytest.mark.parametrize("form", VTK_FORMS)
+def test_a_file_without_points_has_no_faces(form, tmp_path):
+    path = tmp_path / "empty.vtp"
+    empty = vtp(np.zeros((0, 3)), [], form, points={"heat": SCALAR[:0]})
+    start, end = empty.index(b"<Points>") + 8, empty.index(b"</Points>")
+    piece = empty[empty.index(b"<Piece") : empty.index(b"</PolyData>")]
+    for data in (empty, empty[:start] + empty[end:], empty.replace(piece, b"")):
+        path.write_bytes(data)
+        refused("has no faces, only 0 vertices", load_mesh, path, error=MeshError)
+    check(read_vtp(vtp(form=form, **FULL).replace(b"<PolyData>", b"<PolyData>" + EMPTY_PIECE)))
+
+
+EMPTY_PIECE = b'<Piece NumberOfPoints="0"><Points></Points></Piece>'
 DAMAGED = "is no VTP file with polygons: it is damaged"
 WRONG = [
     (b'type="PolyData"', b'type="ImageData"', "holds 'ImageData' instead of PolyData"),
