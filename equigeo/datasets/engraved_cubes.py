@@ -13,6 +13,7 @@ import scipy
 import torch
 from numpy.typing import NDArray
 
+from equigeo._core.checks import checked_integer
 from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.meshes import MeshDataset
 from equigeo.datasets.shapes.articulated import check_arguments, join_meshes, split_meshes
@@ -414,10 +415,10 @@ def engraved_cubes(
     >>> cubes, cubes.names[2]
     (MeshDataset(12 meshes of 3 classes, 6 to train), 'arrowhead/1/0')
     """
-    check_arguments(seed, faces, icons=icons)
-    if not 2 <= classes <= len(ICON_TEMPLATES):
+    check_arguments(seed, faces={"faces": faces}, icons=icons)
+    if not 2 <= checked_integer("classes", classes) <= len(ICON_TEMPLATES):
         raise ValueError(f"classes must be from 2 to {len(ICON_TEMPLATES)}, got {classes}")
-    if placements < 1:
+    if checked_integer("placements", placements) < 1:
         raise ValueError(f"placements must be positive, got {placements}")
     templates = ICON_TEMPLATES[:classes]
     meshes = cached_arrays(

@@ -239,12 +239,14 @@ def test_icons_are_for_training_or_for_test_never_both(monkeypatch, tmp_path):
 
 def test_arguments_out_of_range_raise(tmp_path):
     for arguments, message in (
-        ({"seed": -1}, "seed must not be negative"),
+        ({"seed": -1}, "seed must be at least 0"),
         ({"classes": 1}, "classes must be from 2 to 22, got 1"),
         ({"classes": 23}, "classes must be from 2 to 22, got 23"),
         ({"icons": 1}, "icons must be at least 2"),
         ({"placements": 0}, "placements must be positive"),
         ({"faces": 501}, "faces must be even"),
+        *(({n: 2.5}, f"^{n} must be an integer") for n in ("classes", "icons", "placements")),
     ):
-        refused(message, engraved_cubes, **arguments, cache=tmp_path)
+        error = TypeError if "integer" in message else ValueError
+        refused(message, engraved_cubes, **arguments, cache=tmp_path, error=error)
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ import scipy
 import torch
 from numpy.typing import NDArray
 
+from equigeo._core.checks import checked_integer
 from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.meshes import MeshDataset
 from equigeo.datasets.shapes.remeshing import nearest_triangles, simplify_surface
@@ -87,17 +88,19 @@ def generate_instance(
 
 def check_arguments(
     seed: int,
-    faces: int,  # even, 200 to 2000
-    **instances: int,  # counts by name, at least 2
+    least: int = 2,
+    *,
+    faces: Mapping[str, int],  # even numbers from 200 to 2000 by name
+    **instances: int,  # counts, not below the least
 ) -> None:
-    """Raise unless the arguments of a generator are in range."""
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
+    """Raise unless the arguments of a generator are integers in range."""
+    checked_integer("seed", seed, 0)
     for name, number in instances.items():
-        if number < 2:
-            raise ValueError(f"{name} must be at least 2, got {number}")
-    if faces % 2 or not _FACES[0] <= faces <= _FACES[1]:
-        raise ValueError(f"faces must be even, from {_FACES[0]} to {_FACES[1]}, got {faces}")
+        checked_integer(name, number, least)
+    low, high = _FACES
+    for name, number in faces.items():
+        if checked_integer(name, number) % 2 or not low <= number <= high:
+            raise ValueError(f"{name} must be even, from {low} to {high}, got {number}")
 
 
 def join_meshes(
@@ -167,7 +170,7 @@ def articulated_shapes(
     >>> len(shapes), shapes.num_classes, shapes.meshes[0].num_faces
     (32, 16, 500)
     """
-    check_arguments(seed, faces, per_class=per_class)
+    check_arguments(seed, faces={"faces": faces}, per_class=per_class)
     meshes = cached_arrays(
         f"articulated_shapes-v{_VERSION}-seed{seed}-{per_class}x{faces}.npz",
         cache,

@@ -37,7 +37,7 @@ def articulated_pairs(
     Source and target are the instances ``2 k`` and ``2 k + 1`` of a class of
     :func:`articulated_parts`. They differ in pose, proportions by a few percent, noise,
     connectivity, size and place. Corresponding vertices are those nearest to each other after both
-    surfaces are moved back to the rest position; they are about half an edge apart.
+    surfaces are moved back to the rest position; they are about a third of an edge apart.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ def articulated_pairs(
 
     Raises
     ------
+    TypeError
+        If a number is no integer.
     ValueError
         If an argument is out of range.
 
@@ -68,10 +70,8 @@ def articulated_pairs(
     ('bird/0', 300, torch.Size([102, 2]))
     """
     target_faces = faces if target_faces is None else target_faces
-    for number in (faces, target_faces):
-        check_arguments(seed, number)
-    if per_class < 1:
-        raise ValueError(f"per_class must be positive, got {per_class}")
+    numbers = {"faces": faces, "target_faces": target_faces}
+    check_arguments(seed, 1, faces=numbers, per_class=per_class)
     found = []
     for template in PART_TEMPLATES:
         for k in range(per_class):

@@ -162,7 +162,7 @@ def articulated_parts(
     >>> animals, animals.classes[animals.labels[0].bincount().argmax()]
     (SegmentedMeshDataset(12 meshes with labeled faces, 8 classes, 6 to train), 'wing')
     """
-    check_arguments(seed, faces, per_class=per_class)
+    check_arguments(seed, faces={"faces": faces}, per_class=per_class)
     return cached_arrays(
         f"articulated_parts-v{_VERSION}-seed{seed}-{per_class}x{faces}.npz",
         cache,

@@ -199,8 +199,8 @@ class PrimalDualSegmenter(MeshModel):
     ) -> Tensor:
         """Return what outputs are computed from, (elements, features): descriptors of elements.
 
-        ``at`` is the kind of elements, by default that of the outputs. Rows are ordered as in
-        :meth:`forward`.
+        ``at`` is the kind of elements, by default that of the outputs. With ``"mesh"`` the rows are
+        means over each mesh, (meshes, features). Rows are ordered as in :meth:`forward`.
         """
         at = self.config.outputs_at if at is None else at
         if at not in get_args(Elements):

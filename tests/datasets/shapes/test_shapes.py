@@ -1,3 +1,4 @@
+import itertools
 import logging
 import subprocess
 import sys
@@ -198,7 +199,10 @@ def test_the_default_collection_divides_as_shrec11_does(calls, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"seed": -1}, "seed must not be negative"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": "1"}, "seed must be an integer"),
+        ({"per_class": 2.5}, "per_class must be an integer"),
+        ({"faces": 500.0}, "faces must be an integer"),
         ({"per_class": 1}, "per_class must be at least 2"),
         ({"faces": 501}, "faces must be even"),
         ({"faces": 100}, "from 200 to 2000"),
@@ -206,7 +210,8 @@ def test_the_default_collection_divides_as_shrec11_does(calls, tmp_path, monkeyp
     ],
 )
 def test_arguments_out_of_range_are_refused(function, arguments, message, tmp_path):
-    refused(message, function, **arguments, cache=tmp_path)
+    error = TypeError if "integer" in message else ValueError
+    refused(message, function, **arguments, cache=tmp_path, error=error)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -444,8 +449,14 @@ def test_pairs_map_neighbors_to_neighbors():
     assert len(repr(pairs[0])) < 200
     (same, *_) = articulated_pairs(per_class=1, faces=200)
     assert torch.equal(same.source.vertices, pairs[0].source.vertices)
-    refused("per_class must be positive, got 0", articulated_pairs, per_class=0)
-    refused("faces must be even, from 200 to 2000", articulated_pairs, target_faces=201)
+    refused("per_class must be at least 1, got 0", articulated_pairs, per_class=0)
+    for number in (0, 201):
+        refused("^target_faces must be even, from 200", articulated_pairs, target_faces=number)
+    refused("^faces must be even, from 200 to 2000", articulated_pairs, faces=201)
+    names = ("seed", "per_class", "faces", "target_faces")
+    for name, value in itertools.product(names, (1.5, "1", True)):
+        message = f"^{name} must be an integer"
+        refused(message, articulated_pairs, **{name: value}, error=TypeError)
 
 
 _COORDINATES = st.floats(-2, 2, width=32)
