@@ -30,7 +30,8 @@ from equigeo.graphs.systems import (
 )
 
 # Points, and their images near the compact cell, are sorted by system, by column of the first two
-# coordinates (columns are at least a cutoff wide), and by the third coordinate. The neighbors of a
+# coordinates (columns are at least a cutoff wide), and by the third coordinate. Each system has its
+# own grid and rounding bound, so that none changes the cost of others. The neighbors of a
 # point lie in nine intervals of this order. Distances are computed in blocks, usually in float32
 # with a bound of the rounding; where it leaves doubts, the predicate in float64 on given positions
 # decides. The host waits for the numbers of images, of pairs in intervals, of near pairs in each
@@ -66,11 +67,11 @@ class Lattices(NamedTuple):
     # (cells, 14, 3): rows of a cell, of its inverse, of its basis in given vectors and of bounds of
     # its vectors, one by one in given vectors; heights; which axes are periodic.
     table: Tensor
-    number: Tensor | None  # (points,) cell of each point; None for one cell
+    number: Tensor | None  # (systems,) cell of each system; None for one cell
     is_changed: bool  # whether any basis differs from the given vectors
 
     def rows(self) -> Tensor:
-        """Return the table of each point, (points, 14, 3), or (1, 14, 3) for one cell."""
+        """Return the table of each system, (systems, 14, 3), or (1, 14, 3) for one cell."""
         return self.table if self.number is None else self.table.index_select(0, self.number)
 
 
@@ -84,11 +85,13 @@ def lattices_of(given: GivenSystems) -> Lattices | None:
     each = np.concatenate([cells.reshape(-1, 9), given.pbc], axis=1)
     rows, number = np.unique(each, axis=0, return_inverse=True)
     table = np.stack([_table(row[:9].reshape(3, 3), row[9:] > 0, given) for row in rows])
-    device, of_points = given.positions.device, None
-    if len(rows) > 1 and given.batch is not None:
-        of_points = torch.from_numpy(number.reshape(-1)).to(device).index_select(0, given.batch)
+    number = number.reshape(-1)
+    filled = np.diff(given.offsets) > 0
+    used, number = np.unique(np.where(filled, number, number[filled][0]), return_inverse=True)
+    table, device = table[used], given.positions.device
+    of_systems = torch.from_numpy(number).to(device) if len(table) > 1 else None
     is_changed = bool((table[:, 6:9] != np.eye(3)).any())
-    return Lattices(torch.from_numpy(table).to(device), of_points, is_changed)
+    return Lattices(torch.from_numpy(table).to(device), of_systems, is_changed)
 
 
 def _table(cell: Doubles, pbc: np.ndarray, given: GivenSystems) -> Doubles:
@@ -103,18 +106,41 @@ def _table(cell: Doubles, pbc: np.ndarray, given: GivenSystems) -> Doubles:
     return np.vstack([compact, np.linalg.inv(compact), whole, bounds, heights(compact), pbc])
 
 
+class _Systems(NamedTuple):
+    """Which points belong to which system."""
+
+    number: Tensor  # (points,) ascending, or (1,) for one system
+    total: int
+
+    def most(self, x: Tensor) -> Tensor:
+        """Return maxima of columns, (systems, columns); minus infinity without points."""
+        if self.total == 1:
+            return x.amax(0, keepdim=True)
+        each = torch.arange(self.total + 1, device=x.device)
+        sizes = torch.searchsorted(self.number, each).diff().repeat(x.shape[1])
+        found = torch.segment_reduce(
+            x.T.flatten(), "max", lengths=sizes, unsafe=True, initial=-torch.inf
+        )
+        return found.view(-1, self.total).T
+
+    def of_points(self, values: Tensor) -> Tensor:
+        """Return the rows of systems, or of one for all, for each point or for all."""
+        return values if len(values) == 1 else values.index_select(0, self.number)
+
+    def of_images(self, origin: Tensor) -> Tensor:
+        """Return the system of each image, (images,), or (1,) for one system."""
+        return self.number if self.total == 1 else self.number.index_select(0, origin)
+
+
 class _Space(NamedTuple):
     """Points inside of compact cells and all images near them, sorted by origin and shift."""
 
-    points: Tensor  # (points, dim)
+    points: Tensor  # (points, dim) in the terms of a grid
     wraps: Tensor | None  # (points, 3) given lattice vectors subtracted from each point
     images: Tensor  # (images, dim), points among them
     origin: Tensor  # (images,)
     shift: Tensor | None  # (images, 3) of an edge to a point that is not wrapped
-    cutoff: float  # in the unit of a search
-    limit: float  # the cutoff, enlarged by a rounding bound
-    low: list[float]  # (dim,) corners of a box around the points
-    top: list[float]
+    grid: _Grid
 
 
 def cell_edges(
@@ -134,14 +160,16 @@ def cell_edges(
         if not largest <= LARGEST_LENGTH * unit:  # also for NaN
             refuse()
 
+    each = x.new_zeros(1, dtype=torch.int64) if batch is None or systems == 1 else batch
+    owners = _Systems(each, systems)
     if lattices is None:
-        space = _open_space(x * unit, cutoff * unit, refuse_beyond)
+        space = _open_space(x * unit, cutoff * unit, owners, refuse_beyond)
     else:
-        space = _periodic_space(x * unit, cutoff * unit, lattices, refuse_beyond)
+        space = _periodic_space(x * unit, cutoff * unit, owners, lattices, refuse_beyond)
     bits = (len(space.images) - 1).bit_length()
     parts = [
         (target << bits | image, is_doubtful)
-        for target, image, is_doubtful in _blocks(space, batch, systems)
+        for target, image, is_doubtful in _blocks(space, owners, cutoff * unit)
     ]
     keys = torch.cat([part[0] for part in parts])
     rows = torch.cat([part[1] for part in parts]).nonzero().squeeze(1)
@@ -168,48 +196,62 @@ def _unpacked(keys: Tensor, bits: int, space: _Space) -> Found:
     return Found(source, target, shift.int())
 
 
-def _open_space(x: Tensor, cutoff: float, refuse_beyond: Callable[[float], None]) -> _Space:
-    largest = x.abs().amax()
+def _open_space(
+    x: Tensor, cutoff: float, systems: _Systems, refuse_beyond: Callable[[float], None]
+) -> _Space:
+    corners = systems.most(torch.cat([x, -x], 1))
+    largest = corners.amax(1, keepdim=True).clamp_min(0)
     limit = cutoff * (1 + MARGIN) + ROUNDINGS * (largest + cutoff)
-    (known, reach), low, top = _read([largest, limit], x)
+    (known,), grid = _Grid.of(corners, limit, systems.total, [x.abs().amax()])
     refuse_beyond(known)
-    each = torch.arange(len(x), device=x.device)
-    return _Space(x, None, x, each, None, cutoff, reach, low, top)
+    points = grid.scaled(x, systems.number)
+    return _Space(points, None, points, torch.arange(len(x), device=x.device), None, grid)
 
 
 def _periodic_space(
-    x: Tensor, cutoff: float, lattices: Lattices, refuse_beyond: Callable[[float], None]
+    x: Tensor,
+    cutoff: float,
+    systems: _Systems,
+    lattices: Lattices,
+    refuse_beyond: Callable[[float], None],
 ) -> _Space:
     """Wrap points into compact cells and list their images."""
-    table, rows = lattices.table, lattices.rows()
+    table = lattices.rows()
+    rows = systems.of_points(table)
     periodic = rows[:, 13] > 0
     along = _times(x, rows[:, 3:6])
     wraps = along.floor().where(periodic, 0.0)
     points = x - _times(wraps, rows[:, :3])
-    largest, farthest = x.abs().amax(), wraps.abs().amax()
+    size = x.abs().amax(1, keepdim=True)
+    most = systems.most(torch.cat([size, wraps.abs(), points, -points], 1))
+    largest, farthest = most[:, :1].clamp_min(0), most[:, 1:4].clamp_min(0)
     reach = cutoff / table[:, 12] + farthest + 1
-    vectors = (reach[:, :, None] * table[:, 9:12]).sum(1).amax()
+    vectors = (reach[:, :, None] * table[:, 9:12]).sum(1).amax(1, keepdim=True)
     limit = cutoff * (1 + MARGIN) + ROUNDINGS * (largest + cutoff + vectors)
     # Fractional coordinates of images lie within the heights that the limit reaches.
-    more = limit / rows[:, 12] * (1 + MARGIN) + MARGIN
+    more = systems.of_points(limit) / rows[:, 12] * (1 + MARGIN) + MARGIN
     along = along - wraps
     low = (-more - along).ceil().where(periodic, 0.0)
     high = (1 + more - along).floor().where(periodic, 0.0)
     copies = high - low + 1
-    basis = table[:, 6:9].abs().amax()
-    known, bottom, top = _read(
-        [largest, limit, farthest, copies.prod(1).sum(), copies.amax(), basis], points
+    shifts = 2 * (systems.of_points(farthest.amax(1)) + copies.amax(1))
+    if lattices.is_changed:
+        shifts = shifts * (3 * rows[:, 6:9].abs().amax((1, 2)))
+    known, grid = _Grid.of(
+        most[:, 4:],
+        limit,
+        systems.total,
+        [size.amax(), wraps.abs().amax(), copies.prod(1).sum(), shifts.amax()],
     )
     refuse_beyond(known[0])
-    check_shifts(known[2])
-    check_size(known[3], _NUMBERS_PER_IMAGE, device=x.device)
-    origin, numbers = _numbered(high.long(), copies.long(), int(known[3]))
+    check_shifts(known[1])
+    check_size(known[2], _NUMBERS_PER_IMAGE, device=x.device)
+    origin, numbers = _numbered(high.long(), copies.long(), int(known[2]))
     of_images = rows if len(rows) == 1 else rows.index_select(0, origin)
     images = points.index_select(0, origin) + _times(numbers.double(), of_images[:, :3])
     own, shift = wraps.long(), wraps.long().index_select(0, origin) - numbers
-    largest_shift = 2 * (known[2] + known[4])
+    largest_shift = known[3]
     if lattices.is_changed:
-        largest_shift *= 3 * known[5]
         if largest_shift > _LARGEST_PRODUCT:
             check_shifts(largest_shift)
         own, shift = _times(own, rows[:, 6:9].long()), _times(shift, of_images[:, 6:9].long())
@@ -217,14 +259,9 @@ def _periodic_space(
         origin, shift, images = (v.index_select(0, order) for v in (origin, shift, images))
     if largest_shift <= LARGEST_SHIFT:
         own, shift = own.int(), shift.int()
-    return _Space(points, own, images, origin, shift, cutoff, known[1], bottom, top)
-
-
-def _read(sizes: list[Tensor], points: Tensor) -> tuple[list[float], list[float], list[float]]:
-    """Return numbers and the corners of a box around points, after one wait for the device."""
-    count, dim = len(sizes), points.shape[1]
-    values = torch.cat([torch.stack(sizes), points.amin(0), points.amax(0)]).tolist()
-    return values[:count], values[count : count + dim], values[count + dim :]
+    points = grid.scaled(points, systems.number)
+    images = grid.scaled(images, systems.of_images(origin))
+    return _Space(points, own, images, origin, shift, grid)
 
 
 def _times(
@@ -261,28 +298,48 @@ def _sorted_by(
 
 
 class _Grid(NamedTuple):
-    """Columns of two coordinates and levels of the third one."""
+    """Columns of two coordinates and levels of the third one, of each system."""
 
-    limit: float
-    low: list[float]
-    width: list[float]
-    counts: list[int]
+    limit: Tensor  # (systems, 1) cutoffs, enlarged by rounding bounds: the unit of a system
+    low: Tensor  # (systems, dim) corners of boxes around points
+    extent: Tensor  # (systems, 1) longest sides of the boxes, enlarged by the limit
+    width: Tensor  # (systems, 3)
+    counts: list[int]  # of any system
+    is_single: bool  # whether float32 suffices for distances
 
     @classmethod
-    def of(cls, space: _Space, systems: int) -> _Grid:
+    def of(
+        cls,
+        corners: Tensor,  # (systems, 2 dim) largest coordinates, and largest of their negatives
+        limit: Tensor,
+        systems: int,
+        sizes: list[Tensor],  # numbers to read as well
+    ) -> tuple[list[float], _Grid]:
+        """Return sizes and grid, after one wait for the device."""
+        top, low = corners.chunk(2, 1)
+        box = ((top + low) / limit).clamp_min(0)
+        extent = box.amax(1, keepdim=True) + 1
+        box = torch.nn.functional.pad(box, (0, 3))[:, :3]
         most = 2 ** ((_KEY_BITS - systems.bit_length()) // 3) - 4
-        low, top = ([*corner, 0.0, 0.0][:3] for corner in (space.low, space.top))
-        finest = [space.limit, space.limit, space.limit / _LEVELS]
-        extent = [b - a for a, b in zip(low, top, strict=True)]
-        width = [max(w, size / most) for w, size in zip(finest, extent, strict=True)]
-        counts = [int(size / w) + 3 for w, size in zip(width, extent, strict=True)]
-        return cls(space.limit, low, width, counts)
+        width = box / most
+        width[:, :2].clamp_min_(1)
+        width[:, 2].clamp_min_(1 / _LEVELS)
+        counts = (box / width).amax(0)
+        *known, longest, x, y, z = torch.stack([*sizes, extent.amax(), *counts]).tolist()
+        # The smaller number, also of NaN.
+        found = [int(min(most, count)) + 3 for count in (x, y, z)]
+        return known, cls(limit, -low, extent, width, found, longest <= _SINGLE)
 
-    def axes(self, points: Tensor) -> list[Tensor]:
+    def scaled(self, points: Tensor, number: Tensor) -> Tensor:
+        """Return points from the corners of their systems, in units of the limits."""
+        points = points - self.low.index_select(0, number)
+        return points.div_(self.limit.index_select(0, number))
+
+    def axes(self, points: Tensor, number: Tensor) -> list[Tensor]:
         """Return three coordinates in units of their widths, each (points,)."""
-        found = points[:, :3].unbind(1)
-        found += (torch.zeros_like(found[0]),) * (3 - len(found))
-        return [(x - a) / w for x, a, w in zip(found, self.low, self.width, strict=True)]
+        width = self.width.index_select(0, number)
+        found = points[:, :3] / width[:, : points.shape[1]]
+        return [*torch.nn.functional.pad(found, (0, 3 - found.shape[1])).unbind(1)]
 
     def level(self, u: Tensor, axis: int) -> Tensor:
         """Return columns or levels; points beyond the outermost ones count to these."""
@@ -290,22 +347,23 @@ class _Grid(NamedTuple):
 
     def keys(self, points: Tensor, number: Tensor) -> Tensor:
         """Return the order of points, (points,)."""
-        x, y, z = (self.level(u, axis) for axis, u in enumerate(self.axes(points)))
+        x, y, z = (self.level(u, axis) for axis, u in enumerate(self.axes(points, number)))
         return ((number * self.counts[0] + x) * self.counts[1] + y) * self.counts[2] + z
 
     def intervals(self, points: Tensor, number: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Return begin and end among sorted keys of each point and column, (points, 3, 3)."""
-        x, y, z = self.axes(points)
+        x, y, z = self.axes(points, number)
+        widths = self.width.index_select(0, number)[:, :, None].unbind(1)
         steps = torch.arange(-1, 2, device=points.device)
         first = (number * self.counts[0] + self.level(x, 0))[:, None] + steps
         column = first[:, :, None] * self.counts[1] + self.level(y, 1)[:, None, None] + steps
         # Squared distances to the three columns of a coordinate.
         gaps = [
             torch.stack([u - u.floor(), torch.zeros_like(u), 1 - (u - u.floor())], 1) * width
-            for u, width in zip((x, y), self.width, strict=False)
+            for u, width in zip((x, y), widths, strict=False)
         ]
-        square = self.limit**2 - gaps[0].square()[:, :, None] - gaps[1].square()[:, None]
-        half = square.clamp_min(0).sqrt() / self.width[2]
+        square = 1 - gaps[0].square()[:, :, None] - gaps[1].square()[:, None]
+        half = square.clamp_min(0).sqrt() / widths[2][:, :, None]
         lowest = column * self.counts[2] + self.level(z[:, None, None] - half, 2)
         highest = column * self.counts[2] + self.level(z[:, None, None] + half, 2)
         begin = torch.searchsorted(keys, lowest)
@@ -314,17 +372,16 @@ class _Grid(NamedTuple):
 
 
 def _blocks(
-    space: _Space, batch: Tensor | None, systems: int
+    space: _Space, systems: _Systems, cutoff: float
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yield targets, images and doubts of near pairs; raise if edges do not fit in memory."""
-    grid, points = _Grid.of(space, systems), space.points
-    of_points = points.new_zeros(1, dtype=torch.int64) if batch is None else batch
-    of_images = of_points if batch is None else of_points.index_select(0, space.origin)
-    keys, order = grid.keys(space.images, of_images).sort()
-    begin, end = grid.intervals(points, of_points, keys)
+    grid, points = space.grid, space.points
+    keys, order = grid.keys(space.images, systems.of_images(space.origin)).sort()
+    begin, end = grid.intervals(points, systems.number, keys)
     ends = (end - begin).flatten().cumsum(0)
     total = int(ends[-1])
-    blocks = partial(_near, ends, ends - end.flatten(), total, _Distances.of(space, order))
+    distances = _Distances.of(space, order, systems, cutoff)
+    blocks = partial(_near, ends, ends - end.flatten(), total, distances)
     wanted, device = float(total) * BYTES_PER_EDGE, points.device
     available = memory_of(device) if wanted > ALWAYS_THERE else None
     if available is not None and wanted > available:
@@ -335,25 +392,29 @@ def _blocks(
 
 
 class _Distances(NamedTuple):
-    """Coordinates of points and of sorted images, and bounds of their squared distances."""
+    """Coordinates of points and of sorted images, and a bound of their squared distances."""
 
-    here: list[Tensor]  # (points,) each
+    here: list[Tensor]  # (points,) each, in a unit such that longer distances than 1 are no edges
     there: list[Tensor]  # (images,) each
-    certain: float  # shorter ones are edges, except for zero
-    possible: float  # longer ones are not
+    certain: Tensor  # (points,) or (1,), shorter ones are edges, except for zero
 
     @classmethod
-    def of(cls, space: _Space, order: Tensor) -> _Distances:
-        # From a corner of all points, so that float32 rounds by little.
-        corner, dim = space.points.amin(0), space.points.shape[1]
-        extent = max(b - a for a, b in zip(space.low, space.top, strict=True)) + space.limit
-        kind = torch.float32 if extent <= _SINGLE * space.limit else torch.float64
-        here = (space.points - corner).to(kind).T.contiguous()
-        there = (space.images - corner).to(kind).index_select(0, order).T.contiguous()
+    def of(cls, space: _Space, order: Tensor, systems: _Systems, cutoff: float) -> _Distances:
+        grid, dim = space.grid, space.points.shape[1]
+        kind = torch.float32 if grid.is_single else torch.float64
         # Two roundings of each coordinate, and less of differences and squares.
-        longest = space.limit + 8 * dim * torch.finfo(kind).eps * extent
-        shortest = max(2 * space.cutoff - longest, 0.0)
-        return cls([*here], [*there], shortest**2, longest**2)
+        longest = 1 + 8 * dim * torch.finfo(kind).eps * grid.extent
+        shortest = (2 * cutoff / (grid.limit * longest) - 1).clamp_min(0)
+        here, there = (
+            (x / longest.index_select(0, number)).to(kind)
+            for x, number in (
+                (space.points, systems.number),
+                (space.images, systems.of_images(space.origin)),
+            )
+        )
+        certain = systems.of_points(shortest.square().squeeze(1).to(kind))
+        there = there.index_select(0, order)
+        return cls([*here.T.contiguous()], [*there.T.contiguous()], certain)
 
 
 def _near(
@@ -377,7 +438,9 @@ def _near(
         square = first.square_()
         for gap in others:
             square.addcmul_(gap, gap)
-        near = (square < distances.possible).nonzero().squeeze(1)
-        square = square.index_select(0, near)
-        is_doubtful = (square == 0) | (square >= distances.certain)
-        yield target.index_select(0, near).long(), place.index_select(0, near), is_doubtful
+        near = (square < 1).nonzero().squeeze(1)
+        square, target = square.index_select(0, near), target.index_select(0, near)
+        certain = distances.certain
+        if len(certain) > 1:
+            certain = certain.index_select(0, target)
+        yield target.long(), place.index_select(0, near), (square == 0) | (square >= certain)

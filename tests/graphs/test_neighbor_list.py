@@ -155,6 +155,42 @@ def test_cells_search_all_systems_of_the_suite_in_one_call(monkeypatch, at_once,
     assert found.num_edges == sum(case.edges for case in chosen) > 2000
 
 
+ODD = {
+    "empty": (torch.zeros(0, 3).double(), 1e18 * torch.eye(3).double(), True),
+    "far": (torch.full((1, 3), 1e17, dtype=torch.float64), torch.zeros(3, 3).double(), False),
+    "wide": (torch.tensor([[-1e10, 0, 0], [1e10, 0, 0]]).double(), 0 * CELL, False),
+    "sheared": (POINTS, CELL + 1e6 * CELL[[0, 0, 0]] * torch.tensor([[0], [1], [0]]), True),
+}
+
+
+@pytest.mark.parametrize(("points", "cell", "pbc"), ODD.values(), ids=ODD)
+def test_cells_compare_no_more_pairs_of_a_system_whatever_others_are(
+    monkeypatch, points, cell, pbc
+):
+    totals, near = [], cell_list._near
+    monkeypatch.setattr(cell_list, "_near", lambda *given: totals.append(given[2]) or near(*given))
+    usual = torch.from_numpy(weyl(500, 5 * np.eye(3)))
+    x, cells = torch.cat([usual, points]), torch.stack([5 * torch.eye(3).double(), cell])
+    ptr, flags = torch.tensor([0, 500, len(x)]), torch.tensor([[True] * 3, [pbc] * 3])
+    neighbor_list(usual, 1.0, cells[0], backend="cells")
+    neighbor_list(points, 1.0, cell, pbc, backend="cells")
+    alone = sum(totals)
+    totals.clear()
+    found = neighbor_list(x, 1.0, cells, flags, ptr=ptr, backend="cells")
+    assert found.num_edges < sum(totals) <= alone
+    assert_same(found, neighbor_list(x, 1.0, cells, flags, ptr=ptr, backend="scipy"))
+
+
+@pytest.mark.parametrize("backend", ["cells", "scipy"])
+@pytest.mark.parametrize(("far", "cutoff"), [(1e20, 1e-150), (1e100, 1e-100), (1e149, 1e-20)])
+def test_points_may_lie_beyond_any_multiple_of_the_cutoff(backend, far, cutoff):
+    x = torch.zeros(4, 3, dtype=torch.float64)
+    x[1, 0], x[2, 0], x[3, 1], x[3, 2] = far, cutoff / 2, far, cutoff / 2
+    found = neighbor_list(x, cutoff, backend=backend)
+    assert found.edge_index.tolist() == [[2, 0], [0, 2]]
+    assert_same(found, neighbor_list(x, cutoff, backend="brute"))
+
+
 class Waits(TorchFunctionMode):
     """Names of calls for which a host waits for a device, with shapes of what is copied."""
 
