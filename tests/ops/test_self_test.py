@@ -38,6 +38,7 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/_core/tensors.py": "values on the CPU are read at once; autocast has types by device",
     "equigeo/affine/group_conv.py": "dense convolutions have another fast format on the CPU",
     "equigeo/cli/options.py": "threads are chosen for work on the CPU",
+    "equigeo/graphs/backends.py": "a GPU has memory of its own",
     "equigeo/groups/algebra.py": "the meta device has no automatic types",
     "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/library.py": "which library has which op",
