@@ -37,13 +37,15 @@ SETS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     **{element: ("mlearn_periodic", element, "crystal", {}) for element in ("Mo", "Si", "Ge")},
     "Li": ("mlearn_periodic", "Li", "crystal", {"stress_weight": 0.0}),
 }
+# Settings of the run that the command line may change.
+SETTINGS = ("channels", "lmax_edge", "lmax_hidden", "energy_weight")
 
 
 def configure(arguments: argparse.Namespace) -> PotentialRunConfig:
     """Configure one run."""
     folder, subset, preset, settings = SETS[arguments.set]
     base = PotentialRunConfig.of_preset(str(arguments.data / folder), preset)
-    given = {name: getattr(arguments, name) for name in ("channels", "lmax_edge", "energy_weight")}
+    given = {name: getattr(arguments, name) for name in SETTINGS}
     settings = settings | {name: value for name, value in given.items() if value is not None}
     rate = arguments.learning_rate or base.recipe.learning_rate
     return replace(
@@ -102,6 +104,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--channels", type=int)
     parser.add_argument("--lmax-edge", type=int)
+    parser.add_argument("--lmax-hidden", type=int)
     parser.add_argument("--energy-weight", type=float)
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--compile", action="store_true", help="compile the training step")
