@@ -27,6 +27,7 @@ FILES = (
     "sum_products.cu",
     "differentiate_products.cu",
     "differentiate_targets.cu",
+    "sum_targets.cu",
     "plan.cu",
     "outside_components.cu",
 )

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/edge_list.h"
-#include "kernels/cuda/known_tables.h"
+#include "kernels/cuda/known_models.h"
 #include "kernels/cuda/operand_tangents.h"
 #include "kernels/cuda/plan.h"
 #include "math/dual.h"
@@ -17,8 +17,8 @@ namespace {
 constexpr const char* kTangents[] = {"", "xyw", "yw", "xw", "xy"};
 constexpr int64_t kSources = 4, kTargets3 = 3, kEdges12 = 12;
 
-// A table that is known, with random coefficients. Where components are inside, edges share
-// weights.
+// A table that is known, with random coefficients, and weights in the opposite order where their
+// order is not known. Where components are inside, edges share weights.
 struct Problem {
   const KnownTable& known;
   PathTable<float> table{};
@@ -32,30 +32,31 @@ struct Problem {
   std::vector<char> scratch;
 
   Problem(const KnownTable& given, bool ir_mul) : known(given) {
-    const int64_t mul = known.mul;
     const auto block = [&](int64_t offset, int64_t copies, int64_t d) {
       return Segment{offset, copies, d, ir_mul ? 1 : d, ir_mul ? copies : 1};
     };
+    const int weights = known.before_weight(known.paths);
     for (int p = 0; p < known.paths; ++p) {
       const KnownPath& path = known.path[p];
       const int64_t first = static_cast<int64_t>(entries.size());
-      const int d2 = path.d2(), d3 = path.d3();
+      const int d2 = path.d2(), d3 = path.d3(), mul = known.mul(p);
       for (int n = 0; n < path.d1() * d2 * d3; ++n) {
         if (path.couples(n / d3 / d2, n / d3 % d2, n % d3)) {
           entries.push_back({n / d3 / d2, n / d3 % d2, n % d3});
         }
       }
       paths.push_back(
-          {block(mul * known.before_x(path.l1), mul, path.d1()), block(path.before_y(), 1, d2),
-           block(mul * known.before_out(p), mul, d3), mul * p, first,
+          {block(known.before_x(path.segment), mul, path.d1()), block(path.before_y(), 1, d2),
+           block(known.before_out(p), mul, d3),
+           known.in_order ? known.before_weight(p) : weights - known.before_weight(p + 1), first,
            static_cast<int64_t>(entries.size())});
     }
     table.count = known.paths;
     table.coefficients = static_cast<int64_t>(entries.size());
-    table.dim_x = mul * known.before_x(known.segments);
+    table.dim_x = known.before_x(known.segments);
     table.dim_y = known.second;
-    table.dim_weight = mul * known.paths;
-    table.dim_out = mul * known.before_out(known.paths);
+    table.dim_weight = known.before_weight(known.paths);
+    table.dim_out = known.before_out(known.paths);
     table.weighted = true;
     table.ir_mul = ir_mul;
     values = check::normal<float>(table.coefficients, 1);

@@ -25,13 +25,15 @@ struct Gradients : Problem {
   }
 
   // By the kernel of all tables, which leaves known ones to the kernels of their own, launched
-  // before for a chunk of edges at a time.
-  void run(int64_t chunk, bool own) {
+  // before for a chunk of edges at a time, or for all in the way that is given.
+  using Launch = std::function<void(const DifferentiateProducts<float>&, const TargetGradients&)>;
+  void run(int64_t chunk, bool own, const Launch& launch = nullptr) {
     const Plans<float> plans = planned();
     const std::vector<float> moved_x = outside(x, false), moved_grad = outside(grad, true);
     const std::vector<float> given = given_weights();
     const std::vector<float> moved_tangent = outside(x_tangent, false);
-    std::vector<float> messages(static_cast<size_t>(chunk * table.dim_x), NAN);
+    std::vector<float> messages(static_cast<size_t>(chunk * known.messages()), NAN);
+    std::vector<float> seconds(static_cast<size_t>(known.slices() * chunk * known.second), NAN);
     grad_x.assign(x.size(), NAN);
     grad_y.assign(y.size(), NAN);
     grad_weight.assign(weight.size(), NAN);
@@ -51,8 +53,13 @@ struct Gradients : Problem {
     op.second = second;
     op.tangents = tangents(moved_tangent);
     if (own) {
-      const TargetGradients by{plans.by_out, by_target(), messages.data(), chunk};
-      check::holds(differentiate_targets(op, by, nullptr), "launched");
+      const TargetGradients by{plans.by_out,   by_target(), messages.data(),
+                               seconds.data(), chunk,       true};
+      if (launch) {
+        launch(op, by);
+      } else {
+        check::holds(differentiate_targets(op, by, nullptr), "launched");
+      }
     }
     op.known = true;
     check::holds(differentiate_products(op, nullptr) == nullptr, "differentiated");
@@ -96,6 +103,19 @@ const bool alone = check::add("kernels of their own differentiate convolutions o
       }
     }
   }
+});
+
+const bool together = check::add("a block takes one target after another", [] {
+  Gradients problem(kMaceSmall, true);
+  check::for_orders([&] {
+    problem.run(kEdges12, true, [](const auto& op, const TargetGradients& by) {
+      const EdgeRange all{0, kEdges12};
+      const dim3 block(kWarp, kMaceSmall.warps);
+      launch_kernel(differentiate_known<kMaceSmall, float>, 1, block, 0, nullptr, op, by, all);
+      launch_kernel(sum_messages<kMaceSmall>, 1, block, 0, nullptr, op, by, all);
+    });
+    problem.compare();
+  });
 });
 
 const bool another = check::add("gradients of another table have the kernel of all tables", [] {

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/plan.cu"
 #include "kernels/cuda/sum_products.cu"
+#include "kernels/cuda/sum_targets.cu"
 
 namespace equigeo {
 namespace {
@@ -66,9 +67,10 @@ const bool alone = check::add("a kernel of its own sums all rows of a table", []
 });
 
 const bool another = check::add("a table of the same sizes has the kernel of all tables", [] {
-  const auto differ = [](const std::function<void(Problem&)>& change) {
+  const auto differ = [](const std::function<void(Problem&)>& change,
+                         const KnownTable& table = kMaceMedium) {
     for (const char* tangents : {"", "xyw"}) {
-      Sums problem(kMaceMedium, true);
+      Sums problem(table, true);
       problem.add_tangents(tangents);
       change(problem);
       problem.run(false);
@@ -80,6 +82,9 @@ const bool another = check::add("a table of the same sizes has the kernel of all
   differ([](Problem& problem) { std::swap(problem.paths[0].weight, problem.paths[1].weight); });
   differ([](Problem& problem) { problem.entries[1].i ^= 1; });
   differ([](Problem& problem) { std::swap(problem.entries[1], problem.entries[2]); });
+  differ([](Problem& problem) { problem.paths[1].weight = problem.paths[0].weight; }, kNequip1);
+  differ([](Problem& problem) { problem.paths[1].weight += 16; }, kNequip1);
+  differ([](Problem& problem) { std::swap(problem.paths[0].x, problem.paths[2].x); }, kNequip1);
 });
 
 const bool known = check::add("the kernel of all tables leaves a known one alone", [] {

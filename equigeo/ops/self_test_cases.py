@@ -6,9 +6,10 @@ has these; none takes longer than some milliseconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations_with_replacement, product
+from itertools import accumulate, chain, combinations_with_replacement, product
 from typing import Any
 
 import torch
@@ -186,12 +187,15 @@ def _forms(
 
 
 def _coupled_cases(op: str) -> Iterator[Case]:
-    """Return convolutions of MACE, which have CUDA kernels of their own, and their gradients."""
+    """Return convolutions of models, which have CUDA kernels of their own, and their gradients."""
     graph = tuple(example_graph().values())
-    for lmax, ir_mul in ((0, True), (1, False), (2, True)):
-        table = coupled_table(lmax, ir_mul=ir_mul)
-        for name, shapes, rest in _forms("channelwise_conv", table, NODES, graph, (ir_mul,)):
-            if name == op:
+    for name, ir_mul in (
+        ("mace small", True), ("mace medium", False), ("mace large", True),
+        ("nequip", False), ("sevennet", True),
+    ):  # fmt: skip
+        table = coupled_table(*COUPLED[name], ir_mul=ir_mul)
+        for form, shapes, rest in _forms("channelwise_conv", table, NODES, graph, (ir_mul,)):
+            if form == op:
                 yield Case(op, draw_features(*shapes), rest, table.dim_out, orders=0)
 
 
@@ -220,30 +224,62 @@ def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
     return Path(x, y, out, weight, example_coefficients(x.d, y.d, out.d))
 
 
+def _couple(degrees: tuple[int, int, int], orders: tuple[int, int, int]) -> bool:
+    """Return whether real harmonics couple: Racah's sum over complex ones is not zero."""
+    (l1, l2, l3), (a, b, c) = degrees, map(abs, orders)
+    if (sum(m < 0 for m in orders) + sum(degrees)) % 2 or 2 * max(a, b, c) != a + b + c:
+        return False
+    m2 = b if c == a + b else -b
+    return 0 != sum(
+        (-1) ** k
+        * math.comb(l1 + l2 - l3, k)
+        * (math.comb(l1 - l2 + l3, l1 - a - k) if k <= l1 - a else 0)
+        * (math.comb(l2 - l1 + l3, l2 + m2 - k) if k <= l2 + m2 else 0)
+        for k in range(l1 + l2 - l3 + 1)
+    )
+
+
 def _coupled_coefficients(*degrees: int) -> Tensor:
-    """Return arbitrary numbers where real harmonics of three degrees of even sum couple."""
-    orders = torch.meshgrid([torch.arange(-l, l + 1) for l in degrees], indexing="ij")
-    a, b, c = (m.abs() for m in orders)
-    coupled = (a + b == c) | (a + c == b) | (b + c == a)
-    coupled &= sum((m < 0).long() for m in orders) % 2 == 0
-    if degrees == (2, 3, 3):
-        coupled &= (a != 0) | (b != 2)  # this coefficient is zero by chance
-    return torch.where(coupled, (torch.arange(a.numel()) + 1.0).sin().view(a.shape), 0.0).double()
+    """Return arbitrary numbers where real harmonics of three degrees couple."""
+    orders = product(*(range(-l, l + 1) for l in degrees))
+    coupled = torch.tensor([_couple(degrees, m) for m in orders])  # type: ignore[arg-type]
+    numbers = (torch.arange(len(coupled)) + 1.0).sin().double()
+    return torch.where(coupled, numbers, 0.0).view([2 * l + 1 for l in degrees])
 
 
-def coupled_table(lmax: int, *, ir_mul: bool) -> PathTable:
-    """Return the table of MACE for 128 channels of degrees up to ``lmax``, but for its values."""
-    mul, out = 128, 0
+COUPLED: dict[str, tuple[Sequence[tuple[int, int, int]], int, str]] = {
+    "mace small": ([(128, 0, 0)], 3, "natural"),
+    "mace medium": ([(128, 0, 0), (128, 1, 1)], 3, "natural"),
+    "mace large": ([(128, 0, 0), (128, 1, 1), (128, 2, 0)], 3, "natural"),
+    "nequip": ([(32, 0, 1), (32, 0, 0), (32, 1, 1), (32, 1, 0)], 1, "both"),
+    "sevennet": ([(128, 0, 0), (64, 1, 0), (32, 2, 0)], 2, "even"),
+}
+"""Convolutions of models: channels, degree and parity of features; degrees of harmonics and of the
+output; parities of these."""
+
+
+def coupled_table(
+    x: Sequence[tuple[int, int, int]], lmax: int, parities: str, *, ir_mul: bool
+) -> PathTable:
+    """Return the table of a convolution of a model, but for its values."""
+    allowed = {
+        "natural": lambda l: (l % 2,), "even": lambda l: (0,), "both": lambda l: (1, 0)
+    }[parities]  # fmt: skip
+    starts = [*accumulate((mul * (2 * l + 1) for mul, l, _ in x), initial=0)]
+    out = weight = 0
     paths: list[Path] = []
-    for l3, l1, l2 in product(range(4), range(lmax + 1), range(4)):
-        if abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 0:
-            x = Segment.block(mul * l1**2, mul, 2 * l1 + 1, ir_mul=ir_mul)
+    kinds = [(l3, odd) for l3 in range(lmax + 1) for odd in allowed(l3)]
+    for (l3, odd), ((mul, l1, odd1), start), l2 in product(
+        kinds, zip(x, starts, strict=False), range(lmax + 1)
+    ):
+        odd2 = 0 if parities == "even" else l2 % 2
+        if abs(l1 - l2) <= l3 <= l1 + l2 and (odd1 + odd2 + odd) % 2 == 0:
+            first = Segment.block(start, mul, 2 * l1 + 1, ir_mul=ir_mul)
             z = Segment.block(out, mul, 2 * l3 + 1, ir_mul=ir_mul)
             y, coefficients = Segment.block(l2**2, 1, 2 * l2 + 1), _coupled_coefficients(l1, l2, l3)
-            paths.append(Path(x, y, z, mul * len(paths), coefficients))
-            out += z.mul * z.d
-    dims = (mul * (lmax + 1) ** 2, 16, mul * len(paths), out)
-    return PathTable.from_paths(paths, dims, by_output=True)
+            paths.append(Path(first, y, z, weight, coefficients))
+            out, weight = out + z.mul * z.d, weight + mul
+    return PathTable.from_paths(paths, (starts[-1], (lmax + 1) ** 2, weight, out), by_output=True)
 
 
 def _channelwise_table() -> PathTable:

@@ -58,7 +58,6 @@ REDUNDANT = {
     "differentiate_tile.cuh: tile.mul - tile.channel > kWarp -> true": _QUICKER,
     "edge_weights.cuh: begin < radial.num_hidden -> begin < 1 + radial.num_hidden": _NOTHING_LEFT,
     "grid_product.cu: without __syncwarp(), 5": _NEXT_ITEM,
-    "known_targets.cuh: without __syncthreads()": _NEXT_ITEM,
     "launch.cuh: blocks < kMostBlocks -> true": "problems of the op table need fewer blocks",
     "linear_plan.h: use == LinearUse::kMap -> true": _ROOM,
     "linear_plan.h: use == LinearUse::kWeights -> true": _ROOM,

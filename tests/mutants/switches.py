@@ -33,7 +33,7 @@ DEFINITION = """
 namespace equigeo::mutants {
 namespace {
 
-constexpr int kMost = 8192;
+constexpr int kMost = 16384;
 int choice = -1;
 char reached[kMost];
 
@@ -59,7 +59,7 @@ __attribute__((visibility("default"))) void equigeo_take_reached(char* to) {
 
 }
 """
-MOST = 8192
+MOST = 16384
 
 
 def switched(text: str, found: Sequence[tuple[int, Mutant]]) -> str:

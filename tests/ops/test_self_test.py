@@ -14,7 +14,7 @@ from equigeo.ops import check_ops, kernels_info, runs_compiled, self_test
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.tape import Signature
 from equigeo.ops.self_test import Deviation, worst_deviation
-from equigeo.ops.self_test_cases import Case, all_cases, coupled_table
+from equigeo.ops.self_test_cases import COUPLED, Case, all_cases, coupled_table
 from equigeo.tensor_products.path_tables import StoredTable
 from tests.ops.simulated import ROOT
 
@@ -31,8 +31,8 @@ OF_THE_CPU = {
     "copywise_product_double_backward",
     "fully_connected_product_double_backward",
 }
-# Harmonics of MACE and of SevenNet-0.
-SPHERE, EVEN = ["0e", "1o", "2e", "3o"], ["0e", "1e", "2e", "3e"]
+# Harmonics of MACE and of SevenNet.
+SPHERE, EVEN = "0e+1o+2e+3o", "0e+1e+2e+3e"
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {
     "equigeo/_core/tensors.py": "values on the CPU are read at once; autocast has types by device",
@@ -146,13 +146,21 @@ def test_every_op_that_has_kernels_has_one_case_which_is_whole_and_always_the_sa
         assert all(map(torch.equal, one.features, other.features))
 
 
-# SevenNet-0 has another parity of harmonics, and the same table in its first convolution.
-@pytest.mark.parametrize(("lmax", "sphere"), [(0, SPHERE), (1, SPHERE), (2, SPHERE), (0, EVEN)])
-def test_known_tables_are_those_of_layers(lmax, sphere):
-    scaled = "+".join(f"128x{ir}" for ir in sphere[: lmax + 1])
-    layer = tp.ChannelwiseTensorProduct(scaled, "+".join(sphere), "+".join(sphere))
+@pytest.mark.parametrize(
+    ("name", "irreps"),
+    [
+        ("mace small", ("128x0e", SPHERE, SPHERE)),
+        ("mace small", ("128x0e", EVEN, EVEN)),  # SevenNet-l3i5
+        ("mace medium", ("128x0e+128x1o", SPHERE, SPHERE)),
+        ("mace large", ("128x0e+128x1o+128x2e", SPHERE, SPHERE)),
+        ("nequip", ("32x0o+32x0e+32x1o+32x1e", "0e+1o", "0o+0e+1o+1e")),
+        ("sevennet", ("128x0e+64x1e+32x2e", "0e+1e+2e", "0e+1e+2e")),
+    ],
+)
+def test_known_tables_are_those_of_layers(name, irreps):
+    layer = tp.ChannelwiseTensorProduct(*irreps)
     (stored,) = (part for part in layer.modules() if isinstance(part, StoredTable))
-    got, expected = stored.for_dtype(torch.float64), coupled_table(lmax, ir_mul=False)
+    got, expected = stored.for_dtype(torch.float64), coupled_table(*COUPLED[name], ir_mul=False)
     assert torch.equal(got.paths, expected.paths)
     assert torch.equal(got.entries, expected.entries)
     assert (got.dim_x, got.dim_y) == (expected.dim_x, expected.dim_y)

@@ -32,7 +32,9 @@ struct BackwardScratch {
         grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)),
         sums(cut_sums(op.grad_x, op.graph.sources * op.table.dim_x, memory)) {
     if constexpr (std::is_same_v<S, float>) {
-      by_targets = cut_target_gradients(plans.by_out, arriving_edges(op.graph), memory);
+      const bool all = op.weight != nullptr && op.grad_x != nullptr && op.grad_y != nullptr &&
+                       op.grad_weight != nullptr && op.spline.position == nullptr;
+      by_targets = cut_target_gradients(plans.by_out, arriving_edges(op.graph), all, memory);
     }
   }
 };

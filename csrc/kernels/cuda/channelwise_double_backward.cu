@@ -98,7 +98,9 @@ struct ConvScratch : Scratch<S> {
         x_tangent(cut_rows<S>(op.table, op.graph.sources, op.table.dim_x, memory)),
         grad(cut_rows<S>(op.table, op.graph.targets, op.table.dim_out, memory)) {
     if constexpr (std::is_same_v<S, float>) {
-      by_targets = cut_target_gradients(this->plans.by_out, arriving_edges(op.graph), memory);
+      const bool all = op.weight != nullptr && op.to_x != nullptr && op.to_y != nullptr &&
+                       op.to_weight != nullptr;
+      by_targets = cut_target_gradients(this->plans.by_out, arriving_edges(op.graph), all, memory);
     }
   }
 

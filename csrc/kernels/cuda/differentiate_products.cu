@@ -6,7 +6,7 @@
 #include "kernels/cuda/differentiate_products.h"
 
 #include "kernels/cuda/differentiate_tile.cuh"
-#include "kernels/cuda/known_targets.cuh"
+#include "kernels/cuda/is_known.cuh"
 
 namespace equigeo {
 namespace {

@@ -1,6 +1,6 @@
 // Edges of a target, batch by batch, for kernels of path tables that are known when this is
-// compiled. A block takes a target, and a warp 32 channels of all segments, which its lanes hold in
-// registers.
+// compiled. A block takes a part of a target, and a warp 32 channels of its segments, or several
+// times as many, which its lanes hold in registers.
 //
 // Numbers of operands are T: floats, or dual numbers, whose slopes are tangents. Results are sums
 // of products, or how these change along the tangents.
@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/channels.cuh"
 #include "kernels/cuda/edge_batch.cuh"
+#include "kernels/cuda/is_known.cuh"
 #include "kernels/cuda/known_tables.h"
 #include "kernels/cuda/plan.h"
 #include "math/dual.h"
@@ -17,18 +18,46 @@
 namespace equigeo {
 namespace {
 
-// Numbers of a known table that kernels need as constants.
+// Numbers of a known table that kernels need as constants; the largest of all parts.
 template <const KnownTable& kTable>
 struct Sizes {
-  static constexpr int kWarps = kTable.mul / kWarp;
-  static constexpr int kX = kTable.before_x(kTable.segments);
-  static constexpr int kOut = kTable.before_out(kTable.paths);
-  static constexpr int kMatrices = kTable.before_matrix(kTable.paths);
-  static constexpr int kTerms = kTable.before_terms(kTable.paths);
+  template <class Number>
+  static constexpr int largest(int count, const Number& number) {
+    int most = 1;
+    for (int n = 0; n < count; ++n) {
+      most = number(n) > most ? number(n) : most;
+    }
+    return most;
+  }
+
+  static constexpr int kThreads = kTable.warps * kWarp;
+  static constexpr int kPaths =
+      largest(kTable.parts, [](int q) { return kTable.paths_before(q, kTable.paths); });
+  static constexpr int kMatrices =
+      largest(kTable.parts, [](int q) { return kTable.matrices_before(q, kTable.paths); });
+  static constexpr int kTerms =
+      largest(kTable.parts, [](int q) { return kTable.terms_before(q, kTable.paths); });
+  static constexpr int kSums =
+      largest(kTable.parts, [](int q) { return kTable.part[q].numbers * kTable.part[q].strands; });
+  // Of a segment of x or of the output.
+  static constexpr int kRows = largest(kTable.paths, [](int p) {
+    return kTable.path[p].l1 > kTable.path[p].l3 ? kTable.path[p].d1() : kTable.path[p].d3();
+  });
   // Blocks that a multiprocessor must have registers for: with 168 per lane, 71 numbers of a target
   // and all numbers of an edge fit, which are loaded at once; with 128, fewer.
-  static constexpr int kBlocks = (kOut > 64 ? 12 : 16) / kWarps;
-  static_assert(kTable.mul % kWarp == 0 && kOut <= 80);
+  static constexpr int kBlocks = (kSums > 64 ? 12 : 16) / kTable.warps;
+  static_assert(kSums <= 80);
+};
+
+// A part of a known table.
+template <const KnownTable& kTable, int Part>
+struct PartSizes {
+  static constexpr int kStrands = kTable.part[Part].strands;
+  static constexpr int kNumbers = kTable.part[Part].numbers;
+  static constexpr int kSums = kNumbers * kStrands;
+  static constexpr int kPaths = kTable.paths_before(Part, kTable.paths);
+  static constexpr int kMatrices = kTable.matrices_before(Part, kTable.paths);
+  static constexpr int kTerms = kTable.terms_before(Part, kTable.paths);
 };
 
 // visit(n) for every n < Count, as a constant.
@@ -40,33 +69,39 @@ __device__ __forceinline__ void for_constants(const Visit& visit) {
   }
 }
 
-// Call run(n, zero) with the index of a known table, as a constant, and a zero of the numbers that
-// it is for, with tangents or without; false where the table is null.
-template <int N = 0, class Run>
-bool for_known(const KnownTable* known, bool tangents, const Run& run) {
-  if constexpr (N < kNumKnown) {
-    if (known != kKnownTables[N]) {
-      return for_known<N + 1>(known, tangents, run);
+// visit(p) for every path of a part, as a constant; of one segment of x, or of all.
+template <const KnownTable& kTable, int Part, int Segment = -1, class Visit>
+__device__ __forceinline__ void for_paths_of(const Visit& visit) {
+  for_constants<kTable.paths>([&](auto p) {
+    constexpr KnownPath kPath = kTable.path[decltype(p)::value];
+    if constexpr (kPath.part == Part && (Segment < 0 || kPath.segment == Segment)) {
+      visit(p);
     }
-    if (tangents) {
-      run(std::integral_constant<int, N>(), Dual<float>{});
-    } else {
-      run(std::integral_constant<int, N>(), float{});
-    }
-    return true;
-  }
-  return false;
+  });
 }
 
-// Whether a table with the sizes of a known one is that.
-template <class T>
-__device__ __forceinline__ bool is_known(const Plan<T>& plan) {
-  bool known = true;
-#pragma unroll 1
-  for (int64_t p = 0; p < plan.count; ++p) {
-    known = known && plan.known[p] != 0;
-  }
-  return known;
+// visit(segment) for every segment of x with paths in a part, as a constant.
+template <const KnownTable& kTable, int Part, class Visit>
+__device__ __forceinline__ void for_segments_of(const Visit& visit) {
+  for_constants<kTable.segments>([&](auto segment) {
+    if constexpr (kTable.has(Part, decltype(segment)::value)) {
+      visit(segment);
+    }
+  });
+}
+
+// visit(part, slice) with the part that a block takes, as a constant, and which of its blocks that
+// is.
+template <const KnownTable& kTable, class Visit>
+__device__ __forceinline__ void for_part(const Visit& visit) {
+  int slice = blockIdx.y;
+  for_constants<kTable.parts>([&](auto part) {
+    constexpr int kRepeats = kTable.part[decltype(part)::value].repeats;
+    if (0 <= slice && slice < kRepeats) {
+      visit(part, slice);
+    }
+    slice -= kRepeats;
+  });
 }
 
 // Whether a thread is the first one of its block.
@@ -139,42 +174,103 @@ __device__ __forceinline__ void stage_second(
     const Operand<T>& y, const TargetBatch& batch, int count, T (&to)[kBatch][kTable.second]) {
   const int thread = threadIdx.y * kWarp + threadIdx.x;
 #pragma unroll 1
-  for (int n = thread; n < kBatch * kTable.second; n += kTable.mul) {
+  for (int n = thread; n < kBatch * kTable.second; n += Sizes<kTable>::kThreads) {
     const int b = n / kTable.second, j = n % kTable.second;
     to[b][j] = b < count ? y.at(batch.edges[b].own * kTable.second + j) : T{};
   }
 }
 
-// What an edge reads of its source, and its weights.
+// The channels of a lane in a segment: those of strands, behind the first one.
+template <const KnownTable& kTable, int Part, int Segment>
+struct Strands {
+  static constexpr int kMul = kTable.segment[Segment].mul;
+  static constexpr int kStep = Sizes<kTable>::kThreads;
+  static constexpr int kCount = kTable.part[Part].strands;
+  static constexpr bool kAll = kMul == kCount * kStep * kTable.part[Part].repeats;
+
+  int first;
+
+  // Whether the lane has a strand, and how many channels behind the first one that is; one that it
+  // has not is read as the last channel.
+  __device__ __forceinline__ bool has(int n) const { return kAll || first + n * kStep < kMul; }
+  __device__ __forceinline__ int behind(int n) const {
+    return has(n) ? n * kStep : kMul - 1 - first;
+  }
+};
+
+// The first channel of a lane in all segments of a part.
+template <const KnownTable& kTable, int Part>
+__device__ __forceinline__ int first_channel(int slice) {
+  return (slice * PartSizes<kTable, Part>::kStrands * kTable.warps + threadIdx.y) * kWarp +
+         threadIdx.x;
+}
+
+// What an edge reads of its source, and its weights, from the first channel on.
 template <class T>
 struct EdgeOperands {
   Operand<T> x, weight;
 };
 
+// All components of the strands of a segment, behind Before other numbers of the row.
+template <int Before, class Lane, class T, int N, int D>
+__device__ __forceinline__ void load_strands(
+    const Lane& lane, const Operand<T>& from, T (&to)[N][D]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int i = 0; i < D; ++i) {
+      to[n][i] = from.at(Before + i * Lane::kMul + lane.behind(n));
+    }
+  }
+}
+
 template <const KnownTable& kTable, class T, class Op>
-__device__ __forceinline__ EdgeOperands<T> operands_of(const Op& op, const EdgeRows& edge) {
-  const int channel = threadIdx.y * kWarp + threadIdx.x;
-  const int64_t x = edge.other * (Sizes<kTable>::kX * kTable.mul) + channel;
-  const int64_t weight = edge.own * (kTable.paths * kTable.mul) + channel;
+__device__ __forceinline__ EdgeOperands<T> operands_of(
+    const Op& op, const EdgeRows& edge, int channel) {
+  const int64_t x = edge.other * kTable.before_x(kTable.segments) + channel;
+  const int64_t weight = edge.own * kTable.before_weight(kTable.paths) + channel;
   return {
       Operand<T>(op.x, op.tangents.x, x, x),
       Operand<T>(op.weight, op.tangents.weight, edge.own * op.weight_stride + channel, weight)};
 }
 
-// The sums of a lane for a segment of D components, behind Before others, to a row; added to what
-// is there unless they are the first ones.
-template <const KnownTable& kTable, int Before, int D, int Size>
+// Where the weights of the paths of a part are, if not in order, in shared memory.
+template <const KnownTable& kTable>
+struct WeightPlaces {
+  int at[Sizes<kTable>::kPaths];
+
+  template <int Part>
+  __device__ __forceinline__ void stage(const Plan<float>& plan) {
+    for_paths_of<kTable, Part>([&](auto p) {
+      constexpr int kPath = decltype(p)::value, kAt = kTable.paths_before(Part, kPath);
+      if (!kTable.in_order && threadIdx.y == 0 && threadIdx.x == kAt % kWarp) {
+        at[kAt] = plan.path[kPath].weight;
+      }
+    });
+  }
+
+  template <int Part, int P>
+  __device__ __forceinline__ int of() const {
+    if constexpr (kTable.in_order) {
+      return kTable.before_weight(P);
+    } else {
+      return at[kTable.paths_before(Part, P)];
+    }
+  }
+};
+
+// The sums of a lane for D components of a strand of a segment, behind Before others, to its place
+// in a row; added to what is there unless they are the first ones.
+template <int Mul, int Before, int D, int Size>
 __device__ __forceinline__ void put_segment(
-    bool ir_mul, const float (&sum)[Size], bool first, float* row, float* shared) {
-  constexpr int kBegin = Before * kTable.mul;
-  const int channel = threadIdx.y * kWarp;
-  const Tile tile{0, 0, kBegin, kTable.mul, D, 0, D, channel};
+    bool ir_mul, const float (&sum)[Size], bool first, int channel, float* segment, float* shared) {
+  const Tile tile{0, 0, 0, Mul, D, 0, D, channel};
   float values[D][1];
 #pragma unroll
   for (int k = 0; k < D; ++k) {
     values[k][0] = sum[Before + k];
   }
-  put_rows(tile, ir_mul, values, Target<float>{row + kBegin, row + kBegin, first, true}, shared);
+  put_rows(tile, ir_mul, values, Target<float>{segment, segment, first, true}, shared);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "kernels/cuda/plan.h"
 
 #include "kernels/cuda/kept_part.cuh"
-#include "kernels/cuda/known_tables.h"
+#include "kernels/cuda/known_models.h"
 #include "math/path_table.h"
 
 namespace equigeo {
@@ -137,8 +137,8 @@ __device__ void find_keys(const PathTable<T>& table, const Path& path, const Pla
   }
 }
 
-// Whether path p is that of a known table, for all threads of a block: with its segments, and with
-// its coefficients in their order.
+// Whether path p is that of a known table, for all threads of a block: with its segments, weights
+// that no other path has, and its coefficients in their order.
 template <class T>
 __device__ bool is_known(
     const PathTable<T>& table, int64_t p, const Path& path, const KnownTable& known) {
@@ -146,21 +146,28 @@ __device__ bool is_known(
     return false;
   }
   const KnownPath& other = known.path[p];
-  const bool same = path.x.mul == known.mul && path.y.mul == 1 && path.x.d == other.d1() &&
+  const int n = static_cast<int>(p), mul = known.mul(n);
+  const bool same = path.x.mul == mul && path.y.mul == 1 && path.x.d == other.d1() &&
                     path.y.d == other.d2() && path.out.d == other.d3() &&
-                    path.x.offset == known.mul * known.before_x(other.l1) &&
-                    path.y.offset == other.before_y() &&
-                    path.out.offset == known.mul * known.before_out(static_cast<int>(p)) &&
-                    path.weight == known.mul * p && path.last - path.first == other.terms;
+                    path.x.offset == known.before_x(other.segment) &&
+                    path.y.offset == other.before_y() && path.out.offset == known.before_out(n) &&
+                    path.weight >= 0 && path.last - path.first == other.terms &&
+                    (!known.in_order || path.weight == known.before_weight(n));
+  const bool alone =
+      same && hold_all(table.count, [&](int64_t q) {
+        const int64_t weight = table.path[q].weight;
+        return q == p || weight + table.path[q].x.mul <= path.weight || path.weight + mul <= weight;
+      });
   const auto place = [&](const Entry& entry) {
     return (entry.i * other.d2() + entry.j) * other.d3() + entry.k;
   };
-  return hold_all(other.terms, [&](int64_t n) {
-    const Entry* entry = same ? table.entry + path.first + n : nullptr;
-    return entry != nullptr && (n == 0 || place(entry[-1]) < place(*entry)) &&
-           other.couples(
-               static_cast<int>(entry->i), static_cast<int>(entry->j), static_cast<int>(entry->k));
-  });
+  return alone && hold_all(other.terms, [&](int64_t m) {
+           const Entry* entry = table.entry + path.first + m;
+           return (m == 0 || place(entry[-1]) < place(*entry)) &&
+                  other.couples(
+                      static_cast<int>(entry->i), static_cast<int>(entry->j),
+                      static_cast<int>(entry->k));
+         });
 }
 
 template <class T>

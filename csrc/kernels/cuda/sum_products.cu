@@ -3,8 +3,8 @@
 // its channels of a tile in registers over all paths and edges.
 #include "kernels/cuda/sum_products.h"
 
+#include "kernels/cuda/is_known.cuh"
 #include "kernels/cuda/sum_edges.cuh"
-#include "kernels/cuda/sum_targets.cuh"
 
 namespace equigeo {
 namespace {
@@ -134,14 +134,6 @@ void launch_sums(const SumProducts<S>& op, void* stream) {
   launch_kernel(sum_rows<Second, S>, grid, block, 0, stream, op, static_cast<int>(together));
 }
 
-// Launch the kernel that is for a table of these sizes, if there is one. Whether it is that table
-// is known on the device alone: it or the kernel of all tables has nothing to do.
-bool launch_known(const SumProducts<float>& op, void* stream) {
-  return for_known(known_table(op.plan), op.second, [&](auto n, auto zero) {
-    launch_targets<*kKnownTables[decltype(n)::value], decltype(zero)>(op, stream);
-  });
-}
-
 template <class S>
 bool is_plain_conv(const SumProducts<S>& op) {
   return op.edges.ptr != nullptr && op.weight != nullptr && op.x_ir_mul;
@@ -156,7 +148,7 @@ const char* sum_products(const SumProducts<S>& op, void* stream) {
   }
   SumProducts<S> rest = op;
   if constexpr (std::is_same_v<S, float>) {
-    rest.known = is_plain_conv(op) && launch_known(op, stream);
+    rest.known = is_plain_conv(op) && sum_targets(op, stream);
   }
   if (op.second) {
     launch_sums<true>(rest, stream);

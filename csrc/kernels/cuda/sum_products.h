@@ -28,4 +28,8 @@ struct SumProducts {
 template <class S>
 const char* sum_products(const SumProducts<S>& op, void* stream);
 
+// Queue the kernel that is for a table of these sizes, if there is one. Whether it is that table is
+// known on the device alone: it or the kernel of all tables has nothing to do.
+bool sum_targets(const SumProducts<float>& op, void* stream);
+
 }  // namespace equigeo
