@@ -23,6 +23,8 @@ struct Entry {
   int64_t i, j, k;
 };
 
+struct LoadedKernels;
+
 template <class T>
 struct PathTable {
   const Path* path;
@@ -34,6 +36,7 @@ struct PathTable {
   bool weighted;  // all paths have weights, or none
   bool ir_mul;    // of ops whose segments all have one layout: components outside
   void* kept;     // memory of the device for what later calls with this table need too, or null
+  const LoadedKernels* loaded;  // for tables of these sizes on the device, or null
 };
 
 }  // namespace equigeo

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "kernels/cuda/edge_list.h"
-#include "kernels/cuda/known_models.h"
+#include "kernels/cuda/loaded_kernels.h"
+#include "kernels/cuda/numbered_table.h"
 #include "kernels/cuda/operand_tangents.h"
 #include "kernels/cuda/plan.h"
 #include "math/dual.h"
@@ -16,6 +17,10 @@ namespace {
 
 constexpr const char* kTangents[] = {"", "xyw", "yw", "xw", "xy"};
 constexpr int64_t kSources = 4, kTargets3 = 3, kEdges12 = 12;
+
+// Of 64 scalars and 32 vectors, in two parts, whose kernels are not compiled ahead.
+constexpr int kNumbers[] = {4, 0, 2, 5, 64, 0, 32, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1};
+constexpr KnownTable kNumbered = numbered_table(kNumbers);
 
 // A table that is known, with random coefficients, and weights in the opposite order where their
 // order is not known. Where components are inside, edges share weights.

@@ -1,7 +1,10 @@
 // Plans of path tables, and of linear maps, that are kept from call to call.
+#include <thread>
+
 #include "kernels/cuda/linear_plan.cu"
 #include "kernels/cuda/plan.cu"
 #include "register/cuda/kept_memory.cpp"
+#include "register/cuda/loaded_tables.cpp"
 #include "simulated.h"
 
 namespace equigeo {
@@ -218,5 +221,57 @@ const bool bounded = check::add("graphs keep their plans and take no room from o
   }
 });
 
+// Of 64 scalars with a scalar, which no kernel is compiled ahead for; the first one of MACE.
+constexpr int kNumbers[] = {1, 1, 1, 1, 64, 0, 0, 0, 0};
+constexpr int kMace[] = {16, 1, 1, 4, 128, 0, 0, 0, 0, 0, 1, 1, 0, 2, 2, 0, 3, 3};
+
+const bool loaded = check::add("kernels that are loaded are used where they are trusted", [] {
+  const char* const names[LoadedKernels::kCount] = {"a", "b", "c", "d", "e", "f"};
+  char message[64] = "";
+  PathTable<float> table{};
+  table.count = table.dim_y = 1;
+  table.dim_x = table.dim_weight = table.dim_out = 64;
+  const auto found = [&](int64_t device) { return loaded_kernels(table, device); };
+  const int broken = equigeo_load_kernels(kNumbers, "no cubin", names, message, sizeof(message));
+  check::holds(broken == -1 && std::string(message) == "cudaErrorInvalidImage", "the error");
+  const int entry = equigeo_load_kernels(kNumbers, "cubin", names, message, sizeof(message));
+  check::holds(entry == 0 && found(2) == nullptr, "loaded, not yet used");
+  equigeo_test_kernels(entry);
+  check::holds(found(2) != nullptr && found(2)->kernel[1] == names[1], "used by a test");
+  std::thread([&] { check::holds(found(2) == nullptr, "by no other thread"); }).join();
+  equigeo_test_kernels(-1);
+  check::holds(found(2) == nullptr, "used no more");
+  equigeo_trust_kernels(entry, 2);
+  check::holds(found(2) != nullptr && found(1) == nullptr, "used on one device");
+  find_loaded(table, 2);
+  const TableKey key = key_of(table, 2);
+  find_loaded(table, 1);
+  check::holds(table.loaded == nullptr && key_of(table, 2) != key, "plans of their own");
+  table.dim_weight = 65;
+  check::holds(found(2) == nullptr, "of these sizes alone");
+});
+
+const bool ahead = check::add("tables that are compiled ahead are told from others", [] {
+  int64_t sizes[] = {4, 128, 16, 4 * 128, 16 * 128};
+  check::holds(equigeo_knows_table(kMace, sizes) == 2, "that of MACE");
+  int numbers[std::size(kMace)];
+  std::copy(std::begin(kMace), std::end(kMace), numbers);
+  numbers[1] = 0;
+  check::holds(equigeo_knows_table(numbers, sizes) == 1, "another one of its sizes");
+  sizes[1] = 64;
+  check::holds(equigeo_knows_table(numbers, sizes) == 0, "other sizes");
+});
+
 }  // namespace
+
+// Stands in for the driver.
+const char* load_kernels(
+    const void* cubin, const char* const* symbols, const void* (&kernel)[LoadedKernels::kCount]) {
+  if (std::string(static_cast<const char*>(cubin)) != "cubin") {
+    return "cudaErrorInvalidImage";
+  }
+  std::copy(symbols, symbols + LoadedKernels::kCount, kernel);
+  return nullptr;
+}
+
 }  // namespace equigeo

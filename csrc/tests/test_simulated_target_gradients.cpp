@@ -118,6 +118,29 @@ const bool together = check::add("a block takes one target after another", [] {
   });
 });
 
+const bool loaded =
+    check::add("kernels that are loaded differentiate convolutions of their table", [] {
+      const LoadedKernels kernels{
+          kNumbered,
+          {nullptr, nullptr, reinterpret_cast<const void*>(differentiate_known<kNumbered, float>),
+           reinterpret_cast<const void*>(differentiate_known<kNumbered, Dual<float>>),
+           reinterpret_cast<const void*>(sum_seconds<kNumbered>),
+           reinterpret_cast<const void*>(sum_messages<kNumbered>)}};
+      for (const bool ir_mul : {true, false}) {
+        for (const int64_t chunk : {kEdges12, int64_t{5}}) {
+          for (const char* tangents : kTangents) {
+            Gradients problem(kNumbered, ir_mul);
+            problem.table.loaded = &kernels;
+            problem.add_tangents(tangents);
+            problem.run(chunk, true);
+            problem.compare();
+            problem.run(chunk, false);
+            check::holds(std::isnan(problem.grad_x[0]), "that of all tables leaves it alone");
+          }
+        }
+      }
+    });
+
 const bool another = check::add("gradients of another table have the kernel of all tables", [] {
   for (const char* tangents : {"", "xyw"}) {
     Gradients problem(kMaceSmall, true);

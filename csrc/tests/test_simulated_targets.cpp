@@ -98,5 +98,26 @@ const bool known = check::add("the kernel of all tables leaves a known one alone
   }
 });
 
+const bool loaded = check::add("kernels that are loaded sum the rows of their table", [] {
+  const LoadedKernels kernels{
+      kNumbered,
+      {reinterpret_cast<const void*>(sum_known<kNumbered, float>),
+       reinterpret_cast<const void*>(sum_known<kNumbered, Dual<float>>)}};
+  for (const bool ir_mul : {true, false}) {
+    for (const char* tangents : kTangents) {
+      Sums problem(kNumbered, ir_mul);
+      problem.table.loaded = &kernels;
+      problem.add_tangents(tangents);
+      check::for_orders([&] {
+        problem.run(true);
+        check::all_near(problem.out, problem.wanted(), 1e-5);  // 600 terms in float32
+      });
+      std::swap(problem.entries[1], problem.entries[2]);
+      problem.run(true);
+      check::holds(std::isnan(problem.out[0]), "they leave another table of these sizes alone");
+    }
+  }
+});
+
 }  // namespace
 }  // namespace equigeo

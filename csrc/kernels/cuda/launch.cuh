@@ -40,6 +40,7 @@ __device__ inline void require(bool holds) {
   }
 }
 
+#ifndef __CUDACC_RTC__
 // Queue kernel(arguments...), with `bytes` of dynamic shared memory for every block. What goes
 // wrong is left for launch_error().
 template <class... Parameters, class... Arguments>
@@ -57,6 +58,23 @@ void launch_kernel(
   config.stream = static_cast<cudaStream_t>(stream);
   cudaLaunchKernelEx(&config, kernel, arguments...);
 }
+
+// Call kernel(arguments...) with at least one thread per item, as far as the grid allows.
+template <class... Arguments>
+void launch_threads(
+    void (*kernel)(Arguments...), int64_t items, void* stream, Arguments... arguments) {
+  if (items == 0) {
+    return;
+  }
+  const int64_t blocks = (items + kThreads - 1) / kThreads;
+  launch_kernel(kernel, grid_of(blocks), kThreads, 0, stream, arguments...);
+}
+
+inline const char* launch_error() {
+  const cudaError_t status = cudaGetLastError();
+  return status == cudaSuccess ? nullptr : cudaGetErrorName(status);
+}
+#endif
 
 #ifndef EQUIGEO_SIMULATOR
 // The dynamic shared memory of a block, aligned to 16 bytes.
@@ -76,22 +94,6 @@ __device__ __forceinline__ T& static_shared() {
 using simulator::dynamic_shared;
 using simulator::static_shared;
 #endif
-
-// Call kernel(arguments...) with at least one thread per item, as far as the grid allows.
-template <class... Arguments>
-void launch_threads(
-    void (*kernel)(Arguments...), int64_t items, void* stream, Arguments... arguments) {
-  if (items == 0) {
-    return;
-  }
-  const int64_t blocks = (items + kThreads - 1) / kThreads;
-  launch_kernel(kernel, grid_of(blocks), kThreads, 0, stream, arguments...);
-}
-
-inline const char* launch_error() {
-  const cudaError_t status = cudaGetLastError();
-  return status == cudaSuccess ? nullptr : cudaGetErrorName(status);
-}
 
 }  // namespace
 }  // namespace equigeo

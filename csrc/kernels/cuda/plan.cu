@@ -3,7 +3,7 @@
 #include "kernels/cuda/plan.h"
 
 #include "kernels/cuda/kept_part.cuh"
-#include "kernels/cuda/known_models.h"
+#include "kernels/cuda/loaded_kernels.h"
 #include "math/path_table.h"
 
 namespace equigeo {
@@ -407,7 +407,7 @@ const char* make_plans(const PathTable<T>& table, const Plans<T>& plans, void* s
     return "a row, or the table of coefficients, has 2^27 elements or more";
   }
   const unsigned blocks = static_cast<unsigned>(table.count + 2);
-  const KnownTable* known = known_table(table);
+  const KnownTable* known = table_with_kernels(table);
   launch_kernel(
       plan_paths<T>, blocks, kThreads, 0, stream, table, plans,
       known == nullptr ? KnownTable{} : *known);

@@ -75,6 +75,7 @@ struct Plan {
   int64_t count;
   int64_t dim_x, dim_y, dim_weight, dim_out;
   bool ir_mul;
+  const LoadedKernels* loaded;  // of the table, for the host
 };
 
 // How many channels a lane takes at most: what it holds of them must fit into registers.
@@ -131,6 +132,7 @@ Plan<T> cut_plan(const PathTable<T>& table, Side side, Carver& memory) {
   plan.dim_weight = table.dim_weight;
   plan.dim_out = table.dim_out;
   plan.ir_mul = table.ir_mul;
+  plan.loaded = table.loaded;
   return plan;
 }
 

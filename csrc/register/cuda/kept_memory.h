@@ -14,7 +14,7 @@ namespace equigeo {
 
 // A device, where a table is and its sizes. Kernels see whether its numbers are still the same:
 // tensors are written to, and their memory is used again.
-using TableKey = std::array<int64_t, 11>;
+using TableKey = std::array<int64_t, 12>;
 
 template <class T>
 TableKey key_of(const PathTable<T>& table, int64_t device) {
@@ -29,7 +29,8 @@ TableKey key_of(const PathTable<T>& table, int64_t device) {
       table.dim_weight,
       table.dim_out,
       table.ir_mul,
-      sizeof(T)};
+      sizeof(T),
+      reinterpret_cast<intptr_t>(table.loaded)};
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include "kernels/cuda/launch.h"
 #include "register/cuda/first_use.h"
 #include "register/cuda/kept_memory.h"
+#include "register/cuda/loaded_tables.h"
 #include "register/cuda/stream.h"
 #include "register/tensors.h"
 
@@ -30,11 +31,13 @@ void run(const Op& op, const Tensor& like) {
   check_first_use(like);
   const Stream stream(like);
   if constexpr (kHasTable<Op>) {
-    const TableKey key = key_of(table_of(op), like.get_device_index());
+    Op complete = op;
+    auto& table = table_of(complete);
+    find_loaded(table, like.get_device_index());
+    const TableKey key = key_of(table, like.get_device_index());
     const std::shared_ptr<void> kept = kept_memory(key, kept_size(op), stream.handle());
-    Op with_memory = op;
-    table_of(with_memory).kept = kept.get();
-    run_on(with_memory, like, stream);
+    table.kept = kept.get();
+    run_on(complete, like, stream);
   } else {
     run_on(op, like, stream);
   }
