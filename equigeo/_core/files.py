@@ -1,4 +1,4 @@
-"""Atomic replacement of files."""
+"""Atomic replacement of files, and the cache folder of kernels."""
 
 from __future__ import annotations
 
@@ -30,6 +30,14 @@ def replace_file(
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
     _sync_folder(path.parent)
+
+
+def cache_path(name: str) -> Path:
+    """Return a folder of the cache of kernels; raise ``RuntimeError`` where there is no home."""
+    chosen = os.environ.get("EQUIGEO_CACHE")
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = Path(chosen) if chosen else Path(caches) / "equigeo"
+    return folder.expanduser() / name
 
 
 def remove_unfinished(path: Path) -> None:

@@ -33,6 +33,7 @@ from equigeo.ops.products.connected import (
 from equigeo.ops.products.multilinear import LARGEST_DEGREE
 from equigeo.ops.products.spline_conv import spline_conv
 from equigeo.ops.products.symmetric_contraction import symmetric_contraction
+from equigeo.ops.run_time_kernels import compile_kernels
 from equigeo.ops.runtime.library import (
     kept_result_memory,
     kernels_info,
@@ -61,6 +62,7 @@ __all__ = [
     "channelwise_conv",
     "channelwise_product",
     "check_ops",
+    "compile_kernels",
     "copywise_product",
     "cuda_status",
     "fully_connected_product",

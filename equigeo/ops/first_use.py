@@ -16,17 +16,18 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 import torch
 
+from equigeo._core.files import cache_path
 from equigeo._core.version import __version__
 from equigeo.ops.runtime.library import loaded_library, runs_compiled, switch, text_of
 from equigeo.ops.self_test import Deviation, worst_deviation
-from equigeo.ops.self_test_cases import all_cases
+from equigeo.ops.self_test_cases import Case, all_cases
 
 SIMULATED = -1
 """Index of the simulated device, whose tensors are the CPU's."""
@@ -95,11 +96,8 @@ def write_verdict(key: dict[str, str], verdict: Verdict) -> None:
 
 
 def _file(key: dict[str, str]) -> Path:
-    chosen = os.environ.get("EQUIGEO_CACHE")
-    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = Path(chosen) if chosen else Path(caches) / "equigeo"
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    return folder.expanduser() / "self-tests" / f"{name}.json"
+    return cache_path("self-tests") / f"{name}.json"
 
 
 def _card(index: int) -> tuple[str, str, str]:
@@ -179,30 +177,25 @@ class _Watch:
         self._library.equigeo_trust_device(index, int(verdict.has_passed))
 
     def _tested(self, index: int) -> Verdict:
-        """Run the self-test in a thread without modes, graphs, streams or transforms."""
+        """Run the self-test and save its result."""
         key = key_of(index, self.path)
         if index != SIMULATED:
             _refuse_capture(index, key["device"])
-        found: list[Verdict | BaseException] = []
 
-        def work() -> None:
+        def work() -> Verdict:
             self._tester = threading.get_ident()
             try:
-                found.append(_test_kernels(index))
-            except BaseException as error:
-                found.append(error)
+                return _test_kernels(index)
             finally:
                 self._tester = None
 
-        thread = threading.Thread(target=work, name="equigeo self-test", daemon=True)
-        thread.start()
-        thread.join()
-        if isinstance(found[0], BaseException):
+        try:
+            verdict = _in_own_thread(work)
+        except BaseException as error:
             raise RuntimeError(
                 f"the self-test of the CUDA kernels on {key['device']} must come to an end before "
-                f"they run, but stopped: {found[0]}"
-            ) from found[0]
-        verdict = found[0]
+                f"they run, but stopped: {error}"
+            ) from error
         write_verdict(key, verdict)
         if verdict.has_passed:
             text = "CUDA kernels passed their self-test on %s in %.1f s; of this version: %s"
@@ -210,7 +203,48 @@ class _Watch:
         return verdict
 
 
+def _in_own_thread(work: Callable[[], Verdict]) -> Verdict:
+    """Run a self-test in a thread without modes, graphs, streams or transforms."""
+    found: list[Verdict | BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, name="equigeo self-test", daemon=True)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
 _watch: _Watch | None = None
+
+
+def verdict_on_kernels(
+    index: int,  # device index
+    kernels: str,  # hash of the kernels
+    cases: list[Case],
+    use: Callable[[], object],  # makes ops of the calling thread use the kernels
+) -> Verdict | None:
+    """Test kernels that were compiled at run time; None if the self-test is switched off."""
+    if _watch is None:
+        return None
+    _watch.require(index)
+    key = key_of(index, _watch.path) | {"kernels": kernels}
+    verdict = read_verdict(key)
+    if verdict is None or not verdict.has_passed:
+
+        def work() -> Verdict:
+            use()
+            return _run_cases(index, cases)
+
+        verdict = _in_own_thread(work)
+        write_verdict(key, verdict)
+    return verdict
 
 
 def watch_devices() -> None:
@@ -312,11 +346,15 @@ def _refusal(index: int, path: str, verdict: Verdict) -> str:
 
 
 def _test_kernels(index: int) -> Verdict:
+    return _run_cases(index, all_cases())
+
+
+def _run_cases(index: int, cases: list[Case]) -> Verdict:
     """Run every case and stop at the first failure."""
     start, worst, count = time.perf_counter(), None, 0
     device = torch.device("cpu") if index == SIMULATED else torch.device("cuda", index)
     with _ordinary_settings(device):
-        for case in all_cases():
+        for case in cases:
             if not runs_compiled(case.op, device):
                 continue
             count += 1

@@ -188,15 +188,22 @@ def _forms(
 
 def _coupled_cases(op: str) -> Iterator[Case]:
     """Return convolutions of models, which have CUDA kernels of their own, and their gradients."""
-    graph = tuple(example_graph().values())
     for name, ir_mul in (
         ("mace small", True), ("mace medium", False), ("mace large", True),
         ("nequip", False), ("sevennet", True),
     ):  # fmt: skip
-        table = coupled_table(*COUPLED[name], ir_mul=ir_mul)
-        for form, shapes, rest in _forms("channelwise_conv", table, NODES, graph, (ir_mul,)):
-            if form == op:
-                yield Case(op, draw_features(*shapes), rest, table.dim_out, orders=0)
+        cases = convolution_cases(coupled_table(*COUPLED[name], ir_mul=ir_mul))
+        yield from (case for case in cases if case.op == op)
+
+
+def convolution_cases(table: PathTable) -> list[Case]:
+    """Return a convolution by a table and its gradients of two orders."""
+    graph = tuple(example_graph().values())
+    forms = _forms("channelwise_conv", table, NODES, graph, (table.ir_mul,))
+    return [
+        Case(name, draw_features(*shapes), rest, table.dim_out, orders=0)
+        for name, shapes, rest in forms
+    ]
 
 
 def _splines(channelwise: PathTable) -> Iterator[Case]:
@@ -224,7 +231,7 @@ def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
     return Path(x, y, out, weight, example_coefficients(x.d, y.d, out.d))
 
 
-def _couple(degrees: tuple[int, int, int], orders: tuple[int, int, int]) -> bool:
+def couple(degrees: tuple[int, int, int], orders: tuple[int, int, int]) -> bool:
     """Return whether real harmonics couple: Racah's sum over complex ones is not zero."""
     (l1, l2, l3), (a, b, c) = degrees, map(abs, orders)
     if (sum(m < 0 for m in orders) + sum(degrees)) % 2 or 2 * max(a, b, c) != a + b + c:
@@ -242,7 +249,7 @@ def _couple(degrees: tuple[int, int, int], orders: tuple[int, int, int]) -> bool
 def _coupled_coefficients(*degrees: int) -> Tensor:
     """Return arbitrary numbers where real harmonics of three degrees couple."""
     orders = product(*(range(-l, l + 1) for l in degrees))
-    coupled = torch.tensor([_couple(degrees, m) for m in orders])  # type: ignore[arg-type]
+    coupled = torch.tensor([couple(degrees, m) for m in orders])  # type: ignore[arg-type]
     numbers = (torch.arange(len(coupled)) + 1.0).sin().double()
     return torch.where(coupled, numbers, 0.0).view([2 * l + 1 for l in degrees])
 

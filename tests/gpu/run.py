@@ -2,7 +2,8 @@
 
 The self-test; every row of the op table, with two orders of gradients, against the reference
 implementation, twice; every layer of the mode matrix; neighbor lists, twice; times of ops beside
-their peers. Ends with 1 where something is wrong, which the record then lists under ``"failures"``.
+their peers; kernels that are compiled at run time beside the general ones. Ends with 1 where
+something is wrong, which the record then lists under ``"failures"``.
 
 ``--simulate`` goes the same way with tensors of the CPU and simulated kernels, which must be
 loaded; times then say nothing.
@@ -22,11 +23,12 @@ import torch
 from bench.gpu_times import measure_ops
 from bench.recorder import circumstances, write_json
 from equigeo.ops import cuda_status, kernels_info, run_self_test
+from tests.gpu.compiled_rows import check_compiled
 from tests.gpu.in_processes import check_rows
 from tests.gpu.list_rows import check_lists
 from tests.ops.run_simulated import say
 
-PARTS = ("ops", "layers", "lists", "times")
+PARTS = ("ops", "layers", "lists", "times", "compiled")
 NO_CARD = "error: PyTorch finds no CUDA card here, or has no CUDA"
 AND_NOW = "with EQUIGEO_CUDA_SELF_TEST=0, make gpu goes on and says which rows are wrong"
 SKIPPED = os.environ.get("EQUIGEO_CUDA_SELF_TEST") == "0"
@@ -81,6 +83,7 @@ def gathered(device: torch.device, options: argparse.Namespace) -> dict[str, Any
         "layers": lambda: check_rows("layers", device, options.select, options.jobs),
         "lists": lambda: check_lists(device),
         "times": lambda: measure_ops(device, options.edges, options.rounds),
+        "compiled": lambda: check_compiled(device, options.edges, options.rounds),
     }
     for name, part in parts.items():
         if name not in (options.part or PARTS):

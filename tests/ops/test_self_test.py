@@ -43,6 +43,7 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/library.py": "which library has which op",
     "equigeo/ops/first_use.py": "kernels are tested on a card before their first use",
+    "equigeo/ops/run_time_kernels.py": "kernels are compiled for GPUs alone",
     "equigeo/interop/accelerated/base.py": "lengths are read on the CPU alone",
     "equigeo/nn/tables.py": "what was kept on the CPU goes to where modules are made",
     "equigeo/potentials/frozen.py": "splines are measured against networks on the CPU alone",

@@ -1,0 +1,239 @@
+"""CUDA kernels for the path tables of a model, compiled at run time."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate, product
+
+import torch
+from torch import nn
+
+from equigeo.ops.first_use import verdict_on_kernels
+from equigeo.ops.path_table import PathTable
+from equigeo.ops.runtime.library import loaded_library, text_of
+from equigeo.ops.runtime.nvrtc import CompileError, MachineCode, Program, compiled
+from equigeo.ops.self_test_cases import convolution_cases, couple
+
+KERNELS = (
+    "sum_known<equigeo::kTable, float>",
+    "sum_known<equigeo::kTable, equigeo::Dual<float>>",
+    "differentiate_known<equigeo::kTable, float>",
+    "differentiate_known<equigeo::kTable, equigeo::Dual<float>>",
+    "sum_seconds<equigeo::kTable>",
+    "sum_messages<equigeo::kTable>",
+)
+"""In the order of LoadedKernels in csrc/kernels/cuda/loaded_kernels.h."""
+
+_SOURCE = """#include "kernels/cuda/run_time_kernels.cuh"
+
+namespace equigeo {{
+namespace {{
+
+constexpr int kNumbers[] = {{{numbers}}};
+constexpr KnownTable kTable = numbered_table(kNumbers);
+
+}}  // namespace
+}}  // namespace equigeo
+"""
+SAME_SIZES, SAME_TABLE = 1, 2
+"""Results of equigeo_knows_table."""
+
+AHEAD, COMPILED, GENERAL = "compiled ahead", "compiled", "general kernels: "
+_log = logging.getLogger("equigeo")
+_lock = threading.Lock()
+_states: dict[tuple[int, tuple[int, ...]], str] = {}
+_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+
+def compile_kernels(model: nn.Module) -> dict[str, str]:
+    """Compile CUDA kernels for the path tables of a model's convolutions.
+
+    Convolutions in float32 and their gradients of two orders then run kernels in which all offsets
+    are constants, as they do for the tables that have such kernels ahead. Compilation takes some
+    seconds per table and is cached on disk (:doc:`/cuda`); the kernels are tested before they are
+    used. Results differ from those of the general kernels by rounding. Call it after the model was
+    moved to its device, and before the capture of CUDA graphs.
+
+    Parameters
+    ----------
+    model : Module
+        Contains layers such as :class:`equigeo.tensor_products.ChannelwiseConv`, or modules that
+        :func:`equigeo.interop.accelerate` replaced.
+
+    Returns
+    -------
+    dict of str to str
+        By the name of the module that holds a table: ``"compiled"``, ``"compiled ahead"`` if the
+        library has the kernels already, or ``"general kernels: "`` with the reason.
+
+    Raises
+    ------
+    TypeError
+        If ``model`` is no module.
+    RuntimeError
+        If a CUDA graph is being captured.
+
+    Examples
+    --------
+    >>> compile_kernels(nn.Linear(2, 2))
+    {}
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    return {name: _state(table) for name, table in _tables(model)}
+
+
+def _tables(model: nn.Module) -> Iterator[tuple[str, PathTable]]:
+    """Yield the tables of StoredTable, of a package that this one does not import."""
+    for name, module in model.named_modules():
+        own = type(module).__module__.partition(".")[0] == "equigeo"
+        read = getattr(module, "for_dtype", None)
+        if own and callable(read):
+            yield name, read(torch.float32)
+
+
+def _state(table: PathTable) -> str:
+    device, path = table.paths.device, loaded_library("cuda")
+    if device.type != "cuda":
+        return f"{GENERAL}the table is on {device}"
+    if path is None:
+        return f"{GENERAL}no CUDA kernels are loaded"
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("kernels must be compiled before a CUDA graph is captured")
+    paths, entries, values = table.paths.cpu(), table.entries.cpu(), table.values.cpu().double()
+    table = replace(table, paths=paths, entries=entries, values=values)
+    numbers = known_numbers(table)
+    if numbers is None:
+        return f"{GENERAL}kernels for one table do not support its paths"
+    with _lock, torch.cuda.device(device):
+        index = torch.cuda.current_device()
+        if (index, numbers) not in _states:
+            _states[index, numbers] = _made(_Kernels(ctypes.CDLL(path), index), numbers, table)
+        return _states[index, numbers]
+
+
+def _made(kernels: _Kernels, numbers: tuple[int, ...], table: PathTable) -> str:
+    """Compile, load and test the kernels of a table, and log why if they cannot be used."""
+    # Kernels are chosen by sizes, which the host knows, and ask the device whether they are theirs.
+    sizes = (len(table.paths), table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
+    place, ahead = (kernels.index, *sizes), kernels.ahead(numbers, sizes)
+    if ahead == SAME_TABLE:
+        return AHEAD
+    if ahead == SAME_SIZES or _sizes.get(place, numbers) != numbers:
+        return f"{GENERAL}another table of these sizes has kernels"
+    try:
+        kernels.make(numbers, table)
+    except CompileError as error:
+        _log.warning("general CUDA kernels run for a path table of sizes %s: %s", sizes, error)
+        return f"{GENERAL}{error}"
+    _sizes[place] = numbers
+    return COMPILED
+
+
+class _Kernels:
+    """The CUDA library on a device."""
+
+    def __init__(self, library: ctypes.CDLL, index: int) -> None:
+        self._library = library
+        self.index = index
+
+    def ahead(self, numbers: tuple[int, ...], sizes: tuple[int, ...]) -> int:
+        """Return whether the library was built with kernels for the table, or for its sizes."""
+        rows = (ctypes.c_int64 * len(sizes))(*sizes)
+        found: int = self._library.equigeo_knows_table(_integers(numbers), rows)
+        return found
+
+    def make(self, numbers: tuple[int, ...], table: PathTable) -> None:
+        """Compile, load and test the kernels of a table; raise :class:`CompileError` otherwise."""
+        major, minor = torch.cuda.get_device_capability(self.index)
+        code, key = compiled(program(numbers, self._sources(), f"sm_{major}{minor}"))
+        entry = self._load(numbers, code)
+        test = partial(self._library.equigeo_test_kernels, entry)
+        verdict = verdict_on_kernels(self.index, key, convolution_cases(table), test)
+        if verdict is not None and not verdict.has_passed:
+            raise CompileError(f"they failed their self-test: {verdict.worst}")
+        self._library.equigeo_trust_kernels(entry, self.index)
+
+    def _sources(self) -> dict[str, str]:
+        sources: dict[str, str] = json.loads(text_of(self._library, "equigeo_kernel_sources"))
+        return sources
+
+    def _load(self, numbers: tuple[int, ...], code: MachineCode) -> int:
+        symbols, message = [s.encode() for s in code.symbols], ctypes.create_string_buffer(256)
+        names = (ctypes.c_char_p * len(symbols))(*symbols)
+        entry: int = self._library.equigeo_load_kernels(
+            _integers(numbers), code.cubin, names, message, len(message)
+        )
+        if entry < 0:
+            raise CompileError(f"the compiled kernels cannot be loaded: {message.value.decode()}")
+        return entry
+
+
+def known_numbers(table: PathTable) -> tuple[int, ...] | None:  # on the CPU
+    """Return the numbers of numbered_table in C++ for a table, or None if it has no kernels."""
+    rows = table.paths.tolist()
+    # As kernels read a table; the device compares it with this again, but for coefficients.
+    segments = sorted({tuple(row[0:3]) for row in rows})
+    ends = [*accumulate((mul * d for _, mul, d in segments), initial=0)]
+    outs = [*accumulate((row[1] * row[12] for row in rows), initial=0)]
+    weights = [*accumulate((row[1] for row in rows), initial=0)]
+    degrees = [[row[n] // 2 for n in (2, 7, 12)] for row in rows]
+    wanted = [
+        [row[1] for row in rows],
+        [[l2**2, 1, 2 * l2 + 1, out] for (_, l2, _), out in zip(degrees, outs, strict=False)],
+        [entry for path in degrees for entry in _couplings(*path)],
+        [offset for offset, _, _ in segments] + [table.dim_x],
+        [outs[-1], weights[-1]],
+    ]
+    found = [
+        [row[11] for row in rows],
+        [[*row[5:8], row[10]] for row in rows],
+        table.entries.tolist(),
+        ends,
+        [table.dim_out, table.dim_weight],
+    ]
+    if found != wanted or not _fits(segments, rows):
+        return None
+    in_order = [row[15] for row in rows] == weights[:-1]
+    numbers = [table.dim_y, int(in_order), len(segments), len(rows)]
+    numbers += [n for _, mul, d in segments for n in (mul, d // 2)]
+    for row, (_, l2, l3) in zip(rows, degrees, strict=True):
+        numbers += [segments.index(tuple(row[0:3])), l2, l3]
+    return tuple(numbers)
+
+
+def _fits(segments: list[tuple[int, ...]], rows: list[list[int]]) -> bool:
+    """Return whether kernels have the threads and the memory for a table."""
+    channels = all(mul % 32 == 0 and d % 2 == 1 for _, mul, d in segments)
+    return channels and 0 < len(segments) <= 12 and len(rows) <= 72
+
+
+def _couplings(l1: int, l2: int, l3: int) -> list[list[int]]:
+    """Return the components that real harmonics couple."""
+    first, second, third = (range(-l, l + 1) for l in (l1, l2, l3))
+    return [
+        [m1 + l1, m2 + l2, m3 + l3]
+        for m1, m2, m3 in product(first, second, third)
+        if couple((l1, l2, l3), (m1, m2, m3))
+    ]
+
+
+def program(
+    numbers: tuple[int, ...],  # of known_numbers
+    sources: dict[str, str],  # headers by name
+    architecture: str,  # such as sm_90
+) -> Program:
+    """Return the program of the kernels for a table."""
+    source = _SOURCE.format(numbers=", ".join(map(str, numbers)))
+    kernels = tuple(f"equigeo::{kernel}" for kernel in KERNELS)
+    return Program(source, sources, kernels, architecture)
+
+
+def _integers(numbers: tuple[int, ...]) -> ctypes.Array[ctypes.c_int]:
+    return (ctypes.c_int * len(numbers))(*numbers)
