@@ -81,7 +81,9 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
     def edges(self) -> EdgeIndex:
         """The edges with the orders that layers need, computed on first use."""
         with lasting(self.edge_index):
-            return EdgeIndex.from_valid_edges(self.edge_index, self.num_nodes, self.num_nodes)
+            return EdgeIndex.from_valid_edges(
+                self.edge_index.clone(), self.num_nodes, self.num_nodes
+            )
 
     def edge_vectors(self, positions: Tensor, cell: Tensor | None = None) -> Tensor:
         """Compute ``positions[target] - positions[source] + shifts @ cell`` for the same edges.

@@ -115,7 +115,7 @@ def _energies_and_slopes(
         features: list[Tensor] = []
         v = vectors.detach().requires_grad_(True)
         check_apart(vectors)
-        edges = EdgeIndex.from_valid_edges(edge_index, *[numbers.shape[0]] * 2)
+        edges = EdgeIndex.from_valid_edges(edge_index.clone(), *[numbers.shape[0]] * 2)
         energies = model.energies_of_edges(
             numbers, edges, v.to(dtype), features=None if uncertainty is None else features
         )

@@ -183,7 +183,7 @@ class AtomicBatch:
         """Edges with the orders that layers need, computed on first use."""
         atoms = self.numbers.shape[0]
         with lasting(self.edge_index):
-            return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
+            return EdgeIndex.from_valid_edges(self.edge_index.clone(), atoms, atoms)
 
     def vectors(self, strain: Tensor | None = None) -> Tensor:
         """Compute edge vectors (edges, 3) from sources to targets in ``vector_dtype``.

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
+from equigeo.graphs.edge_index import stable_order
 
 
 class DualKind(Enum):
@@ -49,7 +50,8 @@ def primal_edges(
     # modulo their number.
     source = torch.cat((undirected[:, 0], undirected[:, 1]))
     target = torch.cat((undirected[:, 1], undirected[:, 0]))
-    order = torch.argsort(target * num_nodes + source)
+    order = stable_order(source, num_nodes)
+    order = order[stable_order(target[order], num_nodes)]
     edge_index = torch.stack((source[order], target[order]))
     edges = EdgeIndex.from_valid_edges(edge_index, num_nodes, num_nodes)
     return edges, order % max(len(undirected), 1)

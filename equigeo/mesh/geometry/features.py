@@ -27,6 +27,7 @@ _MOST_PIECES = 4.0  # along an edge, over those along the edge of an equilateral
 _LARGEST = 8192  # points that are compared with all others
 _CELL = 0.02  # side of the cells that larger meshes are gathered in, a quarter of the least radius
 _NEIGHBOURS = 4  # cells between which a face of a larger mesh interpolates
+_FACES = 2**15  # at once, so that temporary tensors stay in a processor's cache
 _CHUNK = 2**17  # pairs at once: a megabyte, which stays in a processor's cache
 # Area over mean area, or over that of a disc, clamped before the logarithm: smaller faces add
 # nothing to a mean over the surface, and their areas may be rounding errors.
@@ -214,7 +215,8 @@ def ball_features(surface: Surface) -> Tensor:
     # rotation, translation and scale, and to reflection of a surface wound by `orient`.
     corner = surface.vertices.detach().double()[surface.faces]
     counts = torch.bincount(surface.face_batch, minlength=surface.num_meshes).tolist()
-    return torch.cat([_of_one_mesh(part) for part in corner.split(counts)])
+    found = [_of_one_mesh(part) for part in corner.split(counts)]
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 class _Points(NamedTuple):
@@ -225,10 +227,11 @@ class _Points(NamedTuple):
 
 
 def _of_one_mesh(corner: Tensor) -> Tensor:
-    """Return the features of the faces with corners (faces, 3, 3)."""
+    """Return the features of the faces with corners (faces, 3, 3), which are overwritten."""
     if len(corner):  # over the extent, so that no area leaves the range of numbers
-        corner = corner - corner.mean(dim=(0, 1))
-        corner = corner / corner.abs().amax().clamp_min(torch.finfo(corner.dtype).tiny)
+        corner -= corner.mean(dim=(0, 1))
+        extent = torch.maximum(corner.amax(), -corner.amin())
+        corner /= extent.clamp_min(torch.finfo(corner.dtype).tiny)
     moment = torch.linalg.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]) / 2
     area = torch.linalg.vector_norm(moment, dim=1)
     total = area.sum()
@@ -236,7 +239,8 @@ def _of_one_mesh(corner: Tensor) -> Tensor:
         return corner.new_zeros(len(corner), BALL_CHANNELS)
     share = area / total
     centre = torch.einsum("f,fkd->d", share, corner) / 3
-    corner = (corner - centre) / total.sqrt()
+    corner -= centre
+    corner /= total.sqrt()
     centres = corner.mean(dim=1)
     points = _divide(corner, share, moment / total)
     if len(points.position) <= _LARGEST:
@@ -250,12 +254,29 @@ def _of_one_mesh(corner: Tensor) -> Tensor:
 
 def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Points:
     """Divide each face into congruent parts, k² for k pieces per edge; return their centers."""
-    edge = corner.roll(-1, dims=1) - corner
-    longest = torch.linalg.vector_norm(edge, dim=2).amax(dim=1)
+    # Some faces at a time: for a million, most of the time would go into new memory.
+    parts = list(zip(*(x.split(_FACES) for x in (corner, share, moment)), strict=True))
+    pieces = [_pieces(part[0], part[1]) for part in parts]
+    counts = [int(n.square().sum()) for n in pieces]
+    points = _Points(*(corner.new_empty(sum(counts), width) for width in (3, 16)))
+    slots = zip(*(x.split(counts) for x in points), strict=True)
+    for slot, part, number in zip(slots, parts, pieces, strict=True):
+        for place, found in zip(slot, _divide_some(*part, number), strict=True):
+            place.copy_(found)
+    return points
+
+
+def _pieces(corner: Tensor, share: Tensor) -> Tensor:
+    """Return the number of pieces per edge of each face, (faces,)."""
+    longest = torch.linalg.vector_norm(corner.roll(-1, dims=1) - corner, dim=2).amax(dim=1)
     # The edge of an equilateral triangle of the same area bounds the parts of slivers.
     equilateral = (share * (4 / math.sqrt(3))).sqrt()
     pieces = torch.minimum(longest, _MOST_PIECES * equilateral) / _SPACING
-    pieces = (pieces * (1 - 1e-9)).ceil().clamp_min(1).long()  # rounding decides no tie
+    return (pieces * (1 - 1e-9)).ceil().clamp_min(1).long()  # rounding decides no tie
+
+
+def _divide_some(corner: Tensor, share: Tensor, moment: Tensor, pieces: Tensor) -> _Points:
+    edge = corner.roll(-1, dims=1) - corner
     parts = pieces.square()
     face = torch.repeat_interleave(parts)
     place = torch.arange(len(face), device=face.device) - (parts.cumsum(0) - parts)[face]
@@ -347,15 +368,18 @@ def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
     """Average over the nearest places, weighted by the inverse squared distance."""
     tree = scipy.spatial.cKDTree(places.cpu().numpy())
     count = min(_NEIGHBOURS, len(places))
-    distance, near = tree.query(wanted.cpu().numpy(), k=range(1, count + 1))
-    # What is a thousandth of a cell away is there.
-    weight = 1 / (torch.from_numpy(distance).to(wanted).square() + (1e-3 * _CELL) ** 2)
-    weight = weight / weight.sum(dim=1, keepdim=True)
-    ends = np.arange(0, near.size + 1, count)
-    average = scipy.sparse.csr_array(
-        (weight.numpy(force=True).ravel(), near.ravel(), ends), (len(near), len(places))
-    )
-    return torch.from_numpy(average @ values.numpy(force=True)).to(values.device)
+    average = values.new_empty(len(wanted), values.shape[1])
+    for some, found in zip(wanted.split(_FACES), average.split(_FACES), strict=True):
+        distance, near = tree.query(some.cpu().numpy(), k=range(1, count + 1))
+        # What is a thousandth of a cell away is there.
+        weight = 1 / (torch.from_numpy(distance).to(wanted).square() + (1e-3 * _CELL) ** 2)
+        weight = weight / weight.sum(dim=1, keepdim=True)
+        ends = np.arange(0, near.size + 1, count)
+        rows = scipy.sparse.csr_array(
+            (weight.numpy(force=True).ravel(), near.ravel(), ends), (len(near), len(places))
+        )
+        found.copy_(torch.from_numpy(rows @ values.numpy(force=True)))
+    return average
 
 
 @dataclass(frozen=True, eq=False)

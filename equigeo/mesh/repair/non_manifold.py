@@ -7,7 +7,7 @@ import scipy
 from numpy.typing import NDArray
 
 from equigeo.mesh.geometry.connectivity import connected_components_numpy
-from equigeo.mesh.geometry.orient import nesting_depth
+from equigeo.mesh.geometry.orient import area_vectors, nesting_depth
 from equigeo.mesh.repair.topology import EdgeTable
 
 # Share of the volume without cancellation: far above its rounding, 1e-16 for each face.
@@ -133,14 +133,16 @@ def _turned(
     turned = np.bincount(part, turn, size)
     total = np.bincount(part, minlength=size)
     is_closed = (np.bincount(part, is_open, size) == 0) & (total > 0)
-    a, b, c = points[faces].transpose(1, 0, 2)
     # Six times the signed volume of the tetrahedron over each face, seen from the origin.
-    volume = np.einsum("ij,ij->i", a, np.cross(b, c)) * np.where(turn, -1.0, 1.0)
+    volume = np.einsum("ji,ij->j", points[faces[:, 0]], area_vectors(points, faces))
+    volume[turn] *= -1
     signed, absolute = np.bincount(part, volume, size), np.bincount(part, abs(volume), size)
     reverse = 2 * turned > total
     # A flat closed part has no outside; rounding must not choose for it.
     has_inside = is_closed & (abs(signed) > _LEAST_VOLUME * absolute)
-    wound = np.where(turn[:, None], faces[:, [0, 2, 1]], faces)
-    inward = nesting_depth(points, wound, part, has_inside) % 2 == 1
-    reverse[has_inside] = ((signed < 0) ^ inward)[has_inside]
+    inward = signed < 0
+    if has_inside.sum() > 1:
+        wound = np.where(turn[:, None], faces[:, [0, 2, 1]], faces)
+        inward ^= nesting_depth(points, wound, part, has_inside) % 2 == 1
+    reverse[has_inside] = inward[has_inside]
     return turn ^ reverse[part]

@@ -17,6 +17,7 @@ from equigeo._core.config import Range
 from equigeo._core.text import shorten
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import coincident_points
+from equigeo.mesh.geometry.orient import area_vectors
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.io.file_mesh import FileAttributes, FileMesh, differing_attributes
 from equigeo.mesh.repair.non_manifold import nonmanifold_faces, wrongly_wound_faces
@@ -371,8 +372,7 @@ class _Draft:
     def drop_degenerate(self, points: NDArray[np.float64]) -> None:
         a, b, c = self.faces.T
         self.drop("repeated_index_faces", (a == b) | (b == c) | (c == a), "repeats a vertex")
-        a, b, c = self.faces.T
-        area = np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a]), axis=1) / 2
+        area = np.linalg.norm(area_vectors(points, self.faces), axis=0) / 2
         by_triangle = np.zeros(len(self.turned))
         by_triangle[self.file_triangle] = area
         self.drop("zero_area_faces", area < _LEAST_AREA, "has no area")
