@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
+from equigeo.graphs.edge_index import stable_order
 from equigeo.testing import tolerance
 from tests.wrong_inputs import refused
 
@@ -71,6 +72,15 @@ def test_orders_sums_and_attention_are_those_of_plain_loops(case):
         assert_close(attention[row], want, **FLOAT64)
         average = (want[:, :, None] * values[edge_index[0, row]]).sum(0)
         assert_close(out[t], average, **FLOAT64)
+
+
+@pytest.mark.parametrize(
+    ("edges", "nodes"), [(50, 7), (20_000, 3000), (20_000, 80_000), (20_000, 10**6)]
+)
+def test_large_lists_are_counted_in_the_order_of_a_stable_sort(edges, nodes):
+    numbers = torch.arange(edges * 7) * 7919 % 104_729 % nodes
+    for some in (numbers[:edges], numbers[::7], numbers[:edges].sort().values):
+        assert torch.equal(stable_order(some, nodes), torch.argsort(some, stable=True))
 
 
 @given(st.lists(edge_lists(), min_size=1, max_size=3))
