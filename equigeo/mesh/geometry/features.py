@@ -255,7 +255,7 @@ def _of_one_mesh(corner: Tensor) -> Tensor:
 def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Points:
     """Divide each face into congruent parts, k² for k pieces per edge; return their centers."""
     # Some faces at a time: for a million, most of the time would go into new memory.
-    parts = list(zip(*(x.split(_FACES) for x in (corner, share, moment)), strict=True))
+    parts = list(zip(corner.split(_FACES), share.split(_FACES), moment.split(_FACES), strict=True))
     pieces = [_pieces(part[0], part[1]) for part in parts]
     counts = [int(n.square().sum()) for n in pieces]
     points = _Points(*(corner.new_empty(sum(counts), width) for width in (3, 16)))
