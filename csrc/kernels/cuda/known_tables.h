@@ -206,7 +206,7 @@ constexpr KnownPath with_terms(int segment, int l1, int l2, int l3) {
 }
 
 // Numbers of a target that a lane holds at most: where all fit, those of one part.
-constexpr int kMostSums = 72, kUsualSums = 64;
+constexpr int kMostSums = 72, kUsualSums = 56;
 
 // Blocks of 32 channels of a segment, for each warp.
 EQUIGEO_HOST_DEVICE constexpr int units_of(const KnownTable& table, int mul) {

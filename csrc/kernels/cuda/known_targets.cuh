@@ -45,7 +45,7 @@ struct Sizes {
   });
   // Blocks that a multiprocessor must have registers for: with 168 per lane, 71 numbers of a target
   // and all numbers of an edge fit, which are loaded at once; with 128, fewer.
-  static constexpr int kBlocks = (kSums > 64 ? 12 : 16) / kTable.warps;
+  static constexpr int kBlocks = (kSums + kTable.second > 60 ? 12 : 16) / kTable.warps;
   static_assert(kSums <= 80);
 };
 
@@ -254,7 +254,8 @@ struct WeightPlaces {
     if constexpr (kTable.in_order) {
       return kTable.before_weight(P);
     } else {
-      return at[kTable.paths_before(Part, P)];
+      // Volatile, or all of them would be kept in registers from edge to edge.
+      return *static_cast<const volatile int*>(at + kTable.paths_before(Part, P));
     }
   }
 };
