@@ -19,7 +19,7 @@ import torch
 from equigeo._core.files import cache_path, replace_file
 
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
-MOST_SPILLED = 256
+MOST_SPILLED = 512
 """Bytes of registers, stored and loaded, with which a kernel is still used."""
 
 FORMAT = 1
