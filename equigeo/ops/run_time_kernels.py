@@ -55,10 +55,10 @@ def compile_kernels(model: nn.Module) -> dict[str, str]:
     """Compile CUDA kernels for the path tables of a model's convolutions.
 
     Convolutions in float32 and their gradients of two orders then run kernels in which all offsets
-    are constants, as they do for the tables that have such kernels ahead. Compilation takes some
-    seconds per table and is cached on disk (:doc:`/cuda`); the kernels are tested before they are
-    used. Results differ from those of the general kernels by rounding. Call it after the model was
-    moved to its device, and before the capture of CUDA graphs.
+    are constants, as they do for the tables that have such kernels ahead. Compilation takes seconds
+    to half a minute per table and is cached on disk (:doc:`/cuda`); the kernels are tested before
+    they are used. Results differ from those of the general kernels by rounding. Call it after the
+    model was moved to its device, and before the capture of CUDA graphs.
 
     Parameters
     ----------
