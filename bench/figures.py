@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from statistics import geometric_mean, mean, median
 from typing import Any
@@ -168,13 +168,26 @@ def potential(subset: str, minutes: float, threads: int) -> Any:
 
 
 FORCES = "force MAE (meV/A)"
+LONGEST = ("ethanol", 50.0, 1), ("aspirin", 85.0, 1)
 
 
 def potentials() -> Rows:
-    for wanted in (("ethanol", 15.0, 2), ("ethanol", 50.0, 1), ("aspirin", 85.0, 1)):
+    for wanted in (("ethanol", 15.0, 2), *LONGEST, ("ethanol", 100.0, 1)):
         run = potential(*wanted)
         errors = run["errors"]["test"]
-        yield [wanted[1], run["milliseconds per step"], errors[FORCES], errors["energy MAE (meV)"]]
+        numbers = run["parameters"], run["milliseconds per step"]
+        yield [wanted[1], *numbers, errors[FORCES], errors["energy MAE (meV)"]]
+
+
+def potential_curves() -> Rows:
+    runs = [potential(*wanted) for wanted in LONGEST] + at("potentials_3bpa", "runs", 1)
+    for run in runs:
+        history, curve = run["history"], []
+        seconds = list(accumulate(line["seconds"] for line in history))
+        for minutes in (10, 20, 40):
+            done = [e for e, t in zip(history, seconds, strict=True) if t <= 60 * minutes]
+            curve.append([e["validation_error"] for e in done if e["validation_error"]][-1])
+        yield [*curve, history[-1]["train_error"], run["errors"]["validation"][FORCES]]
 
 
 def potential_peers() -> Rows:
@@ -362,7 +375,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
     function.__name__: function
     for function in (
         *(speedups, accuracies, products, models, frozen, mace_peers),
-        *(potentials, potential_peers, fine_tuning),
+        *(potentials, potential_curves, potential_peers, fine_tuning),
         *(shrec11, princeton, parts, large_meshes, digits, embeddings, robust_clouds),
         *(modelnet10, tours),
         *(intervals, cuda, rooflines),
