@@ -133,7 +133,7 @@ class EdgeIndex:
 
     @classmethod
     def from_valid_edges(cls, edge_index: Tensor, num_sources: int, num_targets: int) -> EdgeIndex:
-        """Sort edges that are known to be in range, and keep them; see :meth:`from_edges`."""
+        """Sort edges that are known to be in range; see :meth:`from_edges`. They are not copied."""
         source, target = edge_index[0], edge_index[1]
         # A program that is recorded must not depend on values, and sorts in any case.
         is_sorted = values_readable(target) and bool((target[1:] >= target[:-1]).all())
@@ -371,6 +371,9 @@ def stable_order(
     """Return the stable order of integers that are mostly smaller than their number."""
     if not is_eager(numbers) or len(numbers) < _LEAST_COUNTED or size > 4 * len(numbers):
         return torch.argsort(numbers, stable=True)
+    low, high = numbers.aminmax()
+    if int(low) < 0 or int(high) >= size:  # SciPy would write outside of its memory
+        raise IndexError(f"indices must lie in [0, {size}), got {int(low)} to {int(high)}")
     # SciPy transposes a matrix with one entry per row by counting, which takes a sixth of the time.
     entries = np.ones(len(numbers), np.bool_), numbers.numpy(), np.arange(len(numbers) + 1)
     columns = scipy.sparse.csc_array(entries, shape=(size, len(numbers)))

@@ -83,6 +83,15 @@ def test_large_lists_are_counted_in_the_order_of_a_stable_sort(edges, nodes):
         assert torch.equal(stable_order(some, nodes), torch.argsort(some, stable=True))
 
 
+@pytest.mark.parametrize("wrong", [-1, 100, 101, 2**40])
+def test_indices_out_of_range_are_refused_in_large_lists(wrong):
+    edges = torch.arange(20_000).expand(2, -1) % 100
+    for row in (0, 1):
+        damaged = edges.clone()
+        damaged[row, 7777] = wrong
+        refused(r"\[0, 100\)", EdgeIndex.from_valid_edges, damaged, 100, 100, error=IndexError)
+
+
 @given(st.lists(edge_lists(), min_size=1, max_size=3))
 def test_union_is_what_sorting_the_shifted_edges_gives(cases):
     parts = [EdgeIndex.from_edges(*case) for case in cases]
