@@ -187,12 +187,9 @@ def _forms(
 
 
 def _coupled_cases(op: str) -> Iterator[Case]:
-    """Return convolutions of models, which have CUDA kernels of their own, and their gradients."""
-    for name, ir_mul in (
-        ("mace small", True), ("mace medium", False), ("mace large", True),
-        ("nequip", False), ("sevennet", True),
-    ):  # fmt: skip
-        cases = convolution_cases(coupled_table(*COUPLED[name], ir_mul=ir_mul))
+    """Return convolutions by every table with CUDA kernels of its own, in layouts by turns."""
+    for n, model in enumerate(COUPLED.values()):
+        cases = convolution_cases(coupled_table(*model, ir_mul=n % 2 == 0))
         yield from (case for case in cases if case.op == op)
 
 
@@ -259,10 +256,13 @@ COUPLED: dict[str, tuple[Sequence[tuple[int, int, int]], int, str]] = {
     "mace medium": ([(128, 0, 0), (128, 1, 1)], 3, "natural"),
     "mace large": ([(128, 0, 0), (128, 1, 1), (128, 2, 0)], 3, "natural"),
     "nequip": ([(32, 0, 1), (32, 0, 0), (32, 1, 1), (32, 1, 0)], 1, "both"),
+    "nequip 2": ([(32, l, odd) for l in range(3) for odd in (1, 0)], 2, "both"),
     "sevennet": ([(128, 0, 0), (64, 1, 0), (32, 2, 0)], 2, "even"),
+    "sevennet-l3i5": ([(128, 0, 0), (64, 1, 0), (32, 2, 0), (32, 3, 0)], 3, "even"),
+    "nequix": ([(128, 0, 0), (64, 1, 1), (32, 2, 0), (32, 3, 1)], 3, "natural"),
 }
-"""Convolutions of models: channels, degree and parity of features; degrees of harmonics and of the
-output; parities of these."""
+"""Convolutions of models, in the order of known_models.h: channels, degree and parity of features;
+degrees of harmonics and of the output; parities of these."""
 
 
 def coupled_table(

@@ -93,6 +93,39 @@ def test_couplings_are_those_of_wigner_symbols():
                 assert run_time._couplings(l1, l2, l3) == wanted
 
 
+COMPARE = """
+#include <iostream>
+#include "kernels/cuda/known_models.h"
+#include "kernels/cuda/numbered_table.h"
+using namespace equigeo;
+int main() {
+  int count = 0, same = 1;
+  for (int size = 0; same && std::cin >> size; ++count) {
+    int numbers[200];
+    for (int n = 0; n < size; ++n) {
+      std::cin >> numbers[n];
+    }
+    same = count < kNumKnown && same_paths(*kKnownTables[count], numbered_table(numbers));
+  }
+  return same && count == kNumKnown ? 0 : 3;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+def test_self_test_has_every_table_that_is_compiled_ahead(tmp_path):
+    tables = [coupled_table(*model, ir_mul=True) for model in COUPLED.values()]
+    numbers = [list(run_time.known_numbers(table)) for table in tables]
+    program = tmp_path / "compare"
+    program.with_suffix(".cpp").write_text(COMPARE)
+    files = ["-o", program, program.with_suffix(".cpp")]
+    subprocess.run(["g++", "-std=c++17", f"-I{ROOT / 'csrc'}", *files], check=True)
+    for rows, same in ((numbers, True), (numbers[:-1], False), (numbers[::-1], False)):
+        text = " ".join(str(n) for row in rows for n in [len(row), *row])
+        found = subprocess.run([program], input=text.encode(), check=False)
+        assert found.returncode == (0 if same else 3)
+
+
 def test_layers_without_kernels_are_listed_with_the_reason():
     model = nn.Sequential(ChannelwiseConv("32x0e", "0e", "0e"), nn.Identity())
     found = compile_kernels(model)

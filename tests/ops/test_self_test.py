@@ -155,7 +155,13 @@ def test_every_op_that_has_kernels_has_one_case_which_is_whole_and_always_the_sa
         ("mace medium", ("128x0e+128x1o", SPHERE, SPHERE)),
         ("mace large", ("128x0e+128x1o+128x2e", SPHERE, SPHERE)),
         ("nequip", ("32x0o+32x0e+32x1o+32x1e", "0e+1o", "0o+0e+1o+1e")),
+        (
+            "nequip 2",
+            ("32x0o+32x0e+32x1o+32x1e+32x2o+32x2e", "0e+1o+2e", "0o+0e+1o+1e+2o+2e"),
+        ),
         ("sevennet", ("128x0e+64x1e+32x2e", "0e+1e+2e", "0e+1e+2e")),
+        ("sevennet-l3i5", ("128x0e+64x1e+32x2e+32x3e", EVEN, EVEN)),
+        ("nequix", ("128x0e+64x1o+32x2e+32x3o", SPHERE, SPHERE)),
     ],
 )
 def test_known_tables_are_those_of_layers(name, irreps):
