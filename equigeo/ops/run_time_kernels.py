@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
-import logging
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, product
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,7 +18,7 @@ from torch import nn
 from equigeo.ops.first_use import verdict_on_kernels
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.runtime.library import loaded_library, text_of
-from equigeo.ops.runtime.nvrtc import CompileError, MachineCode, Program, compiled
+from equigeo.ops.runtime.nvrtc import CompileError, MachineCode, Program, compiled, warn_once
 from equigeo.ops.self_test_cases import convolution_cases, couple
 
 KERNELS = (
@@ -41,11 +42,15 @@ constexpr KnownTable kTable = numbered_table(kNumbers);
 }}  // namespace
 }}  // namespace equigeo
 """
+WARP, MOST_THREADS = 32, 1024
+MOST_SEGMENTS, MOST_PATHS, MOST_PARTS, MOST_Y = 12, 72, 12, 32
+MOST_SUMS, USUAL_SUMS, MOST_COUPLINGS = 72, 56, 192
+"""Limits of csrc/kernels/cuda/known_tables.h and of the kernels."""
+
 SAME_SIZES, SAME_TABLE = 1, 2
 """Results of equigeo_knows_table."""
 
 AHEAD, COMPILED, GENERAL = "compiled ahead", "compiled", "general kernels: "
-_log = logging.getLogger("equigeo")
 _lock = threading.Lock()
 _states: dict[tuple[int, tuple[int, ...]], str] = {}
 _sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -55,9 +60,9 @@ def compile_kernels(model: nn.Module) -> dict[str, str]:
     """Compile CUDA kernels for the path tables of a model's convolutions.
 
     Convolutions in float32 and their gradients of two orders then run kernels in which all offsets
-    are constants, as they do for the tables that have such kernels ahead. Compilation takes seconds
-    to half a minute per table and is cached on disk (:doc:`/cuda`); the kernels are tested before
-    they are used. Results differ from those of the general kernels by rounding. Call it after the
+    are constants, as they do for the tables that have such kernels ahead. Compilation takes minutes
+    for a large table and is cached on disk (:doc:`/cuda`); the kernels are tested before they are
+    used. Results differ from those of the general kernels by rounding. Call it after the
     model was moved to its device, and before the capture of CUDA graphs.
 
     Parameters
@@ -69,7 +74,7 @@ def compile_kernels(model: nn.Module) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        By the name of the module that holds a table: ``"compiled"``, ``"compiled ahead"`` if the
+        By the name of the convolution in the model: ``"compiled"``, ``"compiled ahead"`` if the
         library has the kernels already, or ``"general kernels: "`` with the reason.
 
     Raises
@@ -90,12 +95,12 @@ def compile_kernels(model: nn.Module) -> dict[str, str]:
 
 
 def _tables(model: nn.Module) -> Iterator[tuple[str, PathTable]]:
-    """Yield the tables of StoredTable, of a package that this one does not import."""
+    """Yield the tables of convolutions, which are modules of packages that import this one."""
     for name, module in model.named_modules():
-        own = type(module).__module__.partition(".")[0] == "equigeo"
-        read = getattr(module, "for_dtype", None)
-        if own and callable(read):
-            yield name, read(torch.float32)
+        if getattr(module, "sums_by_table", False):
+            paths: Any = module.product.compiled
+            if paths.op == "channelwise_product":  # others run edge by edge
+                yield name, paths.table(torch.float32)
 
 
 def _state(table: PathTable) -> str:
@@ -130,7 +135,7 @@ def _made(kernels: _Kernels, numbers: tuple[int, ...], table: PathTable) -> str:
     try:
         kernels.make(numbers, table)
     except CompileError as error:
-        _log.warning("general CUDA kernels run for a path table of sizes %s: %s", sizes, error)
+        warn_once(f"general CUDA kernels run for a convolution: {error}")
         return f"{GENERAL}{error}"
     _sizes[place] = numbers
     return COMPILED
@@ -152,12 +157,15 @@ class _Kernels:
     def make(self, numbers: tuple[int, ...], table: PathTable) -> None:
         """Compile, load and test the kernels of a table; raise :class:`CompileError` otherwise."""
         major, minor = torch.cuda.get_device_capability(self.index)
-        code, key = compiled(program(numbers, self._sources(), f"sm_{major}{minor}"))
-        entry = self._load(numbers, code)
+        whole = program(numbers, self._sources(), f"sm_{major}{minor}")
+        entry, digest = compiled(whole, partial(self._load, numbers))
         test = partial(self._library.equigeo_test_kernels, entry)
-        verdict = verdict_on_kernels(self.index, key, convolution_cases(table), test)
+        try:
+            verdict = verdict_on_kernels(self.index, digest, convolution_cases(table), test)
+        except RuntimeError as error:  # such as too little memory
+            raise CompileError(f"the self-test of compiled kernels stopped: {error}") from error
         if verdict is not None and not verdict.has_passed:
-            raise CompileError(f"they failed their self-test: {verdict.worst}")
+            raise CompileError(f"compiled kernels failed their self-test: {verdict.worst}")
         self._library.equigeo_trust_kernels(entry, self.index)
 
     def _sources(self) -> dict[str, str]:
@@ -178,6 +186,8 @@ class _Kernels:
 def known_numbers(table: PathTable) -> tuple[int, ...] | None:  # on the CPU
     """Return the numbers of numbered_table in C++ for a table, or None if it has no kernels."""
     rows = table.paths.tolist()
+    if not _fits(table.dim_y, rows):
+        return None
     # As kernels read a table; the device compares it with this again, but for coefficients.
     segments = sorted({tuple(row[0:3]) for row in rows})
     ends = [*accumulate((mul * d for _, mul, d in segments), initial=0)]
@@ -198,7 +208,7 @@ def known_numbers(table: PathTable) -> tuple[int, ...] | None:  # on the CPU
         ends,
         [table.dim_out, table.dim_weight],
     ]
-    if found != wanted or not _fits(segments, rows):
+    if found != wanted:
         return None
     in_order = [row[15] for row in rows] == weights[:-1]
     numbers = [table.dim_y, int(in_order), len(segments), len(rows)]
@@ -208,10 +218,44 @@ def known_numbers(table: PathTable) -> tuple[int, ...] | None:  # on the CPU
     return tuple(numbers)
 
 
-def _fits(segments: list[tuple[int, ...]], rows: list[list[int]]) -> bool:
-    """Return whether kernels have the threads and the memory for a table."""
-    channels = all(mul % 32 == 0 and d % 2 == 1 for _, mul, d in segments)
-    return channels and 0 < len(segments) <= 12 and len(rows) <= 72
+def _fits(dim_y: int, rows: list[list[int]]) -> bool:
+    """Return whether kernels have the threads, the registers and the lists for a table."""
+    segments = {tuple(row[0:3]) for row in rows}
+    if not (0 < len(segments) <= MOST_SEGMENTS and len(rows) <= MOST_PATHS and dim_y <= MOST_Y):
+        return False
+    channels = [mul for _, mul, _ in segments]
+    if any(mul % WARP for mul in channels) or not 0 < min(channels) <= MOST_THREADS:
+        return False
+    for row in rows:
+        dims = row[2], row[7], row[12]
+        l1, l2, l3 = (d // 2 for d in dims)
+        couples = all(d % 2 for d in dims) and abs(l1 - l2) <= l3 <= l1 + l2
+        if not couples or row[7] * row[12] > MOST_COUPLINGS:
+            return False
+    return _count_parts(rows) <= MOST_PARTS
+
+
+def _count_parts(rows: list[list[int]]) -> int:
+    """Return into how many parts cut_table in C++ cuts a table."""
+    numbers = Counter[tuple[int, ...]]()
+    for row in sorted(rows):  # by segment
+        numbers[tuple(row[0:3])] += row[12]
+    threads = min(mul for _, mul, _ in numbers)
+    units = {mul: -(-mul // threads) for _, mul, _ in numbers}
+    whole = sum(row[12] * units[row[1]] for row in rows) <= MOST_SUMS
+    most = MOST_SUMS if whole else USUAL_SUMS
+    parts: list[tuple[int, int]] = []  # channels, and numbers per channel
+    for segment, count in sorted(numbers.items(), key=lambda item: -item[1]):
+        paths = [row[12] for row in rows if tuple(row[0:3]) == segment]
+        for d in [count] if count <= most else paths:
+            mul = segment[1]
+            fitting = (n for n, (m, sums) in enumerate(parts) if m == mul and sums + d <= most)
+            place = next(fitting, None)
+            if place is None:
+                parts.append((mul, d))
+            else:
+                parts[place] = (mul, parts[place][1] + d)
+    return len(parts)
 
 
 def _couplings(l1: int, l2: int, l3: int) -> list[list[int]]:

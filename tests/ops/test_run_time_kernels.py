@@ -19,8 +19,11 @@ from torch import nn
 import equigeo.ops.first_use as first_use
 import equigeo.ops.run_time_kernels as run_time
 from bench.cuda_resources import demangled, kernel_name, read_code
-from equigeo.ops import PathTable, compile_kernels
+from equigeo.interop.accelerated.edges import EdgeProduct
+from equigeo.ops import Path as TablePath
+from equigeo.ops import PathTable, Segment, compile_kernels
 from equigeo.ops.first_use import SIMULATED, Verdict, verdict_on_kernels
+from equigeo.ops.runtime import nvrtc
 from equigeo.ops.runtime.kernel_sources import STAND_INS, kernel_sources
 from equigeo.ops.runtime.nvrtc import (
     MOST_SPILLED,
@@ -31,11 +34,13 @@ from equigeo.ops.runtime.nvrtc import (
 )
 from equigeo.ops.self_test_cases import COUPLED, convolution_cases, coupled_table
 from equigeo.reps.wigner import wigner_3j_table
-from equigeo.tensor_products import ChannelwiseConv
+from equigeo.tensor_products import ChannelwiseConv, ChannelwiseTensorProduct
 from tests.gpu.compiled_rows import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = kernel_sources(ROOT / "csrc")
+LOW, MANY = "0e + 1o + 2e", " + ".join(f"{l}{p}" for l in range(8) for p in "eo")
+ELEVEN = " + ".join(f"{32 * n}x0e" for n in range(1, 12))
 
 
 def table_of(*irreps: str, layout: str = "mul_ir") -> PathTable:
@@ -79,8 +84,22 @@ def test_tables_of_other_forms_have_none():
         ("32x0e + 32x1o", "2x0e + 1o", "0e + 1o"),  # two copies of a degree
         ("32x0e + 32x1o", "1o + 0e", "0e + 1o"),  # another order
         ("32x0e", "1o", "1o"),  # without the degrees before
+        ("1056x0e", "0e", "0e"),  # more threads than a block has
+        ("32x0e", "0e + 1o + 2e + 3o + 4e + 5o", "0e"),  # more harmonics than lanes
+        (" + ".join(f"{32 * n}x0e" for n in range(1, 14)), "0e", "0e"),  # segments
+        (" + ".join(4 * ["32x0e + 32x1o + 32x2e"]), LOW, MANY),  # paths
+        (f"{ELEVEN} + 384x4e", LOW, MANY),  # parts
     ):
         assert run_time.known_numbers(table_of(*irreps)) is None
+    for degrees in ((1, 0, 0), (1, 1, 3)):  # outside the triangle, with coefficients
+        first, second, third = (Segment.block(0, mul, 2 * l + 1)
+                                for mul, l in zip((32, 1, 32), degrees, strict=True))  # fmt: skip
+        path = TablePath(first, second, third, 0, torch.ones(first.d, second.d, third.d).double())
+        dims = (32 * first.d, second.d, 32, 32 * third.d)
+        wrong = PathTable.from_paths([path], dims, by_output=True)
+        assert run_time.known_numbers(wrong) is None
+    for irreps in ((f"{ELEVEN} + 384x1o", LOW, MANY), ("1024x0e", "0e", "0e")):
+        assert run_time.known_numbers(table_of(*irreps)) is not None
     empty = PathTable.from_paths([], dims=(32, 1, 0, 32))
     assert run_time.known_numbers(empty) is None
 
@@ -105,8 +124,12 @@ int main() {
     for (int n = 0; n < size; ++n) {
       std::cin >> numbers[n];
     }
-    same = count < kNumKnown && same_paths(*kKnownTables[count], numbered_table(numbers));
+    const KnownTable table = numbered_table(numbers);
+    same = count < kNumKnown && same_paths(*kKnownTables[count], table);
+    std::cout << table.parts << " ";
   }
+  std::cout << kMostSegments << " " << kMostPaths << " " << kMostParts << " ";
+  std::cout << kMostSums << " " << kUsualSums;
   return same && count == kNumKnown ? 0 : 3;
 }
 """
@@ -122,14 +145,21 @@ def test_self_test_has_every_table_that_is_compiled_ahead(tmp_path):
     subprocess.run(["g++", "-std=c++17", f"-I{ROOT / 'csrc'}", *files], check=True)
     for rows, same in ((numbers, True), (numbers[:-1], False), (numbers[::-1], False)):
         text = " ".join(str(n) for row in rows for n in [len(row), *row])
-        found = subprocess.run([program], input=text.encode(), check=False)
+        found = subprocess.run([program], input=text.encode(), check=False, capture_output=True)
         assert found.returncode == (0 if same else 3)
+        if same:
+            parts = [run_time._count_parts(table.paths.tolist()) for table in tables]
+            limits = [run_time.MOST_SEGMENTS, run_time.MOST_PATHS, run_time.MOST_PARTS]
+            limits += [run_time.MOST_SUMS, run_time.USUAL_SUMS]
+            assert [*map(int, found.stdout.split())] == parts + limits
 
 
 def test_layers_without_kernels_are_listed_with_the_reason():
-    model = nn.Sequential(ChannelwiseConv("32x0e", "0e", "0e"), nn.Identity())
+    product = ChannelwiseTensorProduct("32x0e", "0e", "0e")  # sums no edges
+    conv = ChannelwiseConv("32x0e", "0e", "0e")
+    model = nn.Sequential(conv, product, EdgeProduct(product))
     found = compile_kernels(model)
-    assert found == {"0.product.compiled.stored": "general kernels: the table is on cpu"}
+    assert found == dict.fromkeys(("0", "2"), "general kernels: the table is on cpu")
     with pytest.raises(TypeError, match=r"must be a torch\.nn\.Module, got list"):
         compile_kernels([model])
 
@@ -171,15 +201,17 @@ def use(monkeypatch):
     """Make the kernels of a table on device 1, where compiling and testing are replaced."""
 
     def made(library: FakeLibrary, table: PathTable = TABLE, *, code=None, verdict=PASSED) -> str:
-        def compile_program(program):
+        def compile_program(program, load):
             if code is None:
-                return MachineCode(b"cubin\0of it", ("one", "two")), "key"
+                return load(MachineCode(b"cubin\0of it", ("one", "two"))), "key"
             raise CompileError(code)
 
         def tested(index, key, cases, choose):
             assert (index, key) == (1, "key")
             assert [case.op for case in cases] == [case.op for case in convolution_cases(table)]
             choose()
+            if isinstance(verdict, Exception):
+                raise verdict
             return verdict
 
         monkeypatch.setattr(run_time, "compiled", compile_program)
@@ -189,6 +221,7 @@ def use(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: (9, 0))
     monkeypatch.setattr(run_time, "_sizes", {})
+    nvrtc.warn_once.cache_clear()
     return made
 
 
@@ -211,15 +244,21 @@ def test_kernels_are_loaded_tested_and_then_trusted(use):
         (
             FakeLibrary(),
             {"verdict": Verdict("failed", "now", 0.1, 1, "wrong numbers")},
-            "they failed their self-test: wrong numbers",
+            "compiled kernels failed their self-test: wrong numbers",
+        ),
+        (
+            FakeLibrary(),
+            {"verdict": torch.OutOfMemoryError("no memory")},
+            "the self-test of compiled kernels stopped: no memory",
         ),
     ],
 )
 def test_what_fails_is_never_trusted_and_warned_of(use, caplog, library, options, reason):
     with caplog.at_level(logging.WARNING, "equigeo"):
-        assert use(library, **options).startswith(f"general kernels: {reason}")
+        for _ in range(3):
+            assert use(library, **options).startswith(f"general kernels: {reason}")
     (record,) = caplog.records
-    assert f"{SIZES}: {reason}" in record.getMessage()
+    assert f"general CUDA kernels run for a convolution: {reason}" in record.getMessage()
     assert not [call for call in library.calls if call[0] == "trust"]
     assert use(FakeLibrary()) == "compiled"  # its sizes are not taken
 
@@ -340,13 +379,14 @@ def test_kernels_have_the_instructions_of_those_compiled_ahead(architecture, mon
 
 def compiled_code(table: PathTable, architecture: str) -> MachineCode:
     try:
-        nvrtc = find_compiler()
+        compiler = find_compiler()
     except CompileError as error:
         pytest.skip(str(error))
     if shutil.which("cuobjdump") is None:
         pytest.skip("cuobjdump, of the package nvidia-cuda-cuobjdump, is not on PATH")
     numbers = run_time.known_numbers(table)
-    return compiled(run_time.program(numbers, SOURCES, architecture), lambda: nvrtc)[0]
+    program = run_time.program(numbers, SOURCES, architecture)
+    return compiled(program, lambda code: code, lambda: compiler)[0]
 
 
 def instructions(cubin: Path) -> dict[str, int]:
@@ -365,12 +405,14 @@ def dumped(cubin: Path, option: str) -> str:
 def test_errors_of_nvrtc_name_the_line(monkeypatch, tmp_path):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path))
     try:
-        nvrtc = find_compiler()
+        compiler = find_compiler()
     except CompileError as error:
         pytest.skip(str(error))
+    assert compiler.build.startswith(f"{compiler.version} CL-")
     program = run_time.program((4, 1, 99, 0), SOURCES, "sm_90")
     with pytest.raises(CompileError, match=r"NVRTC [\d.]+: .*error"):
-        compiled(program, lambda: nvrtc)
+        compiled(program, lambda code: code, lambda: compiler)
+    other = replace(program, architecture="sm_1")
     with pytest.raises(CompileError, match="NVRTC"):
-        compiled(replace(program, architecture="sm_1"), lambda: nvrtc)
-    assert not (tmp_path / "kernels").exists()
+        compiled(other, lambda code: code, lambda: compiler)
+    assert not [*(tmp_path / "kernels").iterdir()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,8 @@ KEPT_EDGES = 2**16
 
 class EdgeProduct(nn.Module):
     """Convolution by a product of e3nn, as :class:`equigeo.tensor_products.ChannelwiseConv`."""
+
+    sums_by_table: ClassVar[bool] = True  # see equigeo.ops.compile_kernels
 
     def __init__(self, product: TensorProduct) -> None:
         super().__init__()

@@ -6,13 +6,16 @@ import ctypes
 import hashlib
 import json
 import logging
+import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 import torch
 
@@ -22,11 +25,13 @@ OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
 MOST_SPILLED = 512
 """Bytes of registers, stored and loaded, with which a kernel is still used."""
 
-FORMAT = 1
+FORMAT = 2
 """Version of the files of the cache."""
 
 _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_BUILD = re.compile(r"Compiler Build ID: (\S+)|release [\d.]+, (V[\d.]+)")
 _log = logging.getLogger("equigeo")
+T = TypeVar("T")
 
 
 class CompileError(RuntimeError):
@@ -61,8 +66,20 @@ class Compiler:
         self._call("Version", ctypes.byref(major), ctypes.byref(minor))
         self.version = f"{major.value}.{minor.value}"
 
+    @cached_property
+    def build(self) -> str:
+        """The whole version, which NVRTC writes into a program."""
+        handle = ctypes.c_void_p()
+        self._call("CreateProgram", ctypes.byref(handle), b"", b"equigeo.cu", 0, None, None)
+        try:
+            self._call("CompileProgram", handle, 0, None)
+            found = _BUILD.findall(self._bytes(handle, "PTX").decode(errors="replace"))
+        finally:
+            self._call("DestroyProgram", ctypes.byref(handle))
+        return " ".join([self.version, *chain.from_iterable(found)])
+
     def compile(self, program: Program) -> MachineCode:
-        """Compile a program, or raise :class:`CompileError`, also where registers spill."""
+        """Compile a program; raise :class:`CompileError` if it has errors or spills registers."""
         handle = ctypes.c_void_p()
         count = len(program.headers)
         self._call(
@@ -121,11 +138,10 @@ def _texts(texts: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
 
 
 @cache
-def find_compiler() -> Compiler:
-    """Load NVRTC: of PyTorch's CUDA version, from its packages or the system."""
+def _search() -> Compiler | None:
     # PyTorch's wheels for CUDA require it. A program of a newer CUDA may not load in an older
     # driver.
-    major = (torch.version.cuda or "").split(".")[0]
+    major = _cuda()
     for name in [f"libnvrtc.so.{major}"] if major else ["libnvrtc.so.13", "libnvrtc.so.12"]:
         packages = (Path(folder).glob(f"nvidia/*/lib/{name}") for folder in sys.path if folder)
         for path in (name, *map(str, chain.from_iterable(packages))):
@@ -133,65 +149,120 @@ def find_compiler() -> Compiler:
                 return Compiler(path)
             except OSError:
                 continue
-    raise CompileError(
-        f"there is no NVRTC of CUDA {major or '12 or 13'}: pip install nvidia-cuda-nvrtc"
-    )
+    return None
+
+
+def _cuda() -> str:
+    return (torch.version.cuda or "").split(".")[0]
+
+
+def find_compiler() -> Compiler:
+    """Load NVRTC: of PyTorch's CUDA version, from its packages or the system."""
+    found = _search()
+    if found is None:
+        # From 13 on, the name of the package has no version.
+        package = "nvidia-cuda-nvrtc" + ("-cu12" if _cuda() == "12" else "")
+        raise CompileError(f"there is no NVRTC of CUDA {_cuda() or '13'}: pip install {package}")
+    return found
 
 
 def compiled(
-    program: Program, compiler: Callable[[], Compiler] = find_compiler
-) -> tuple[MachineCode, str]:
-    """Return the machine code of a program, from the cache if it is there, and its key."""
+    program: Program,
+    load: Callable[[MachineCode], T],  # raises CompileError if the code cannot be loaded
+    compiler: Callable[[], Compiler] = find_compiler,
+) -> tuple[T, str]:
+    """Load the machine code of a program, from the cache if it is there; also return its hash."""
     # The compiler is part of the key, so that code of another version is never used.
     made_by = compiler()
-    key = _key(program, made_by.version)
-    code = _read(key, len(program.kernels))
-    if code is None:
-        code = made_by.compile(program)
-        _write(key, code)
-    return code, key
+    key = _key(program, made_by.build)
+    folder = _folder()
+    code = None if folder is None else _read(folder / f"{key}.cubin", key, len(program.kernels))
+    if code is not None:
+        try:
+            return load(code), _hash(_entry(key, code))
+        except CompileError as error:
+            _log.info("CUDA kernels of the cache are compiled again: %s", error)
+    _log.info("NVRTC compiles CUDA kernels of a path table, which takes minutes for large tables")
+    code = made_by.compile(program)
+    loaded, entry = load(code), _entry(key, code)
+    if folder is not None:
+        _write(folder / f"{key}.cubin", entry)
+    return loaded, _hash(entry)
 
 
 def _key(program: Program, version: str) -> str:
     headers = sorted(program.headers.items())
     parts = [FORMAT, version, OPTIONS, program.architecture, program.kernels, program.source]
-    return hashlib.sha256(json.dumps([*parts, headers]).encode()).hexdigest()
+    return _hash(json.dumps([*parts, headers]).encode())
 
 
-def _file(key: str) -> Path:
-    return cache_path("kernels") / f"{key}.cubin"
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
-def _read(key: str, kernels: int) -> MachineCode | None:
+def _folder() -> Path | None:
+    """Return the folder of the cache, or None and warn where it cannot be used or trusted."""
+    try:
+        folder = cache_path("kernels")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except RuntimeError as error:  # there is no home
+        return warn_once(f"{_UNCACHED}: {error}")
+    except OSError as error:
+        return warn_once(f"{_UNCACHED}: {error.strerror}: {error.filename}")
+    if not _is_own(found):
+        return warn_once(f"{_UNCACHED}: another user owns or may write to {folder}")
+    return folder
+
+
+_UNCACHED = "compiled CUDA kernels are not kept for the next process"
+
+
+def _is_own(found: os.stat_result) -> bool:
+    """Return whether no other user can have written a file or folder; true on Windows."""
+    if not hasattr(os, "geteuid"):
+        return True
+    others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return found.st_uid == os.geteuid() and not others
+
+
+def _entry(key: str, code: MachineCode) -> bytes:
+    first = json.dumps({"key": key, "symbols": code.symbols})
+    return first.encode() + b"\n" + code.cubin
+
+
+def _read(path: Path, key: str, kernels: int) -> MachineCode | None:
     """Return an entry of the cache, or None where it is missing, damaged or of another format."""
     try:
-        first, _, cubin = _file(key).read_bytes().partition(b"\n")
+        with path.open("rb") as file:
+            if not _is_own(os.fstat(file.fileno())):
+                return warn_once(f"{path} is compiled again: another user owns or may write to it")
+            digest, _, entry = file.read().partition(b"\n")
+        if digest != _hash(entry).encode():
+            return None
+        first, _, cubin = entry.partition(b"\n")
         found = json.loads(first)
-        symbols = tuple(found["symbols"])
-        whole = found["key"] == key and found["cubin"] == hashlib.sha256(cubin).hexdigest()
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+        code = MachineCode(cubin, tuple(found["symbols"]))
+        whole = len(code.symbols) == kernels and _entry(key, code) == entry
+        names = all(symbol.isascii() and symbol.isprintable() for symbol in code.symbols)
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    names = len(symbols) == kernels and all(isinstance(symbol, str) for symbol in symbols)
-    return MachineCode(cubin, symbols) if whole and names else None
+    return code if whole and names else None
 
 
-def _write(key: str, code: MachineCode) -> None:
-    first = {
-        "key": key,
-        "symbols": code.symbols,
-        "cubin": hashlib.sha256(code.cubin).hexdigest(),
-    }
+def _write(path: Path, entry: bytes) -> None:
+    def write(file: BinaryIO) -> None:
+        if hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), 0o600)
+        file.write(_hash(entry).encode() + b"\n" + entry)
+
     try:
-        path = _file(key)
-    except RuntimeError as error:  # there is no home
-        return _warn_uncached(str(error))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps(first).encode() + b"\n" + code.cubin)
+        replace_file(path, write)
     except OSError as error:
-        _warn_uncached(f"{error.strerror}: {path.parent}")
+        warn_once(f"{_UNCACHED}: {error.strerror}: {path.parent}")
 
 
 @cache
-def _warn_uncached(reason: str) -> None:
-    _log.warning("compiled CUDA kernels are not kept for the next process: %s", reason)
+def warn_once(text: str) -> None:
+    """Log a warning that this process has not logged before."""
+    _log.warning("%s", text)

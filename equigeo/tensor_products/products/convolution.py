@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +65,8 @@ class ChannelwiseConv(HeldProduct):
     >>> conv(x, edge_index, edge_attr, torch.randn(3, conv.weight_numel)).shape
     torch.Size([3, 64])
     """
+
+    sums_by_table: ClassVar[bool] = True  # see equigeo.ops.compile_kernels
 
     def __init__(
         self,

@@ -1,10 +1,13 @@
 """Machine code of kernels that are compiled at run time, and its cache on disk."""
 
+import json
 import logging
+import os
 import threading
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,23 +21,23 @@ class FakeCompiler:
     """Counts its programs; their machine code depends on all of them."""
 
     def __init__(self, version: str = "13.0") -> None:
-        self.version = version
+        self.build = version
         self.programs: list[Program] = []
 
     def compile(self, program: Program) -> MachineCode:
         self.programs.append(program)
-        return MachineCode(f"{self.version} {program}".encode() + b"\n\0\xff", program.kernels)
+        return MachineCode(f"{self.build} {program}".encode() + b"\n\0\xff", program.kernels)
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path))
-    nvrtc._warn_uncached.cache_clear()
+    nvrtc.warn_once.cache_clear()
     return tmp_path / "kernels"
 
 
 def code_of(program: Program, compiler: FakeCompiler) -> MachineCode:
-    return compiled(program, lambda: compiler)[0]
+    return compiled(program, lambda code: code, lambda: compiler)[0]
 
 
 def test_a_program_is_compiled_once(folder):
@@ -87,17 +90,84 @@ def test_an_entry_of_another_program_under_its_name_is_not_used(folder):
     code_of(PROGRAM, compiler)
     (file,) = folder.iterdir()
     other = replace(PROGRAM, source="other")
-    _, key = compiled(other, lambda: compiler)
-    (folder / f"{key}.cubin").write_bytes(file.read_bytes())
+    code_of(other, compiler)
+    (place,) = (path for path in folder.iterdir() if path != file)
+    place.write_bytes(file.read_bytes())
     assert code_of(other, compiler).cubin != code_of(PROGRAM, compiler).cubin
     assert len(compiler.programs) == 3
+
+
+OTHERS = (["first"], ["first", 2], ["first", "\ud800"], "ab", None, {"first": 1})
+
+
+@pytest.mark.parametrize(
+    ("symbols", "hashed"), [(["second", "first"], False), *((symbols, True) for symbols in OTHERS)]
+)
+def test_an_entry_with_other_symbols_is_compiled_again(folder, symbols, hashed):
+    compiler = FakeCompiler()
+    code = code_of(PROGRAM, compiler)
+    (file,) = folder.iterdir()
+    digest, first, cubin = file.read_bytes().split(b"\n", 2)
+    entry = json.dumps(json.loads(first) | {"symbols": symbols}).encode() + b"\n" + cubin
+    digest = nvrtc._hash(entry).encode() if hashed else digest
+    file.write_bytes(digest + b"\n" + entry)
+    assert code_of(PROGRAM, compiler) == code
+    assert len(compiler.programs) == 2
+
+
+def test_code_that_cannot_be_loaded_is_compiled_once_more_and_not_kept(folder):
+    compiler, loads = FakeCompiler(), []
+
+    def fail(code: MachineCode) -> None:
+        loads.append(code)
+        raise CompileError("it cannot be loaded")
+
+    for kept in (0, 1):
+        with pytest.raises(CompileError, match="it cannot be loaded"):
+            compiled(PROGRAM, fail, lambda: compiler)
+        assert len(loads) == 1 + 2 * kept
+        assert len(list(folder.iterdir())) == kept
+        code_of(PROGRAM, compiler)
+
+
+def test_hash_is_that_of_the_machine_code_and_its_symbols(folder):
+    class Other(FakeCompiler):
+        def compile(self, program: Program) -> MachineCode:
+            return MachineCode(b"other", program.kernels)
+
+    hashes = set()
+    for compiler in (FakeCompiler(), Other()):
+        for _ in range(2):
+            hashes.add(compiled(PROGRAM, lambda code: code, lambda made=compiler: made)[1])
+        for file in folder.iterdir():
+            file.unlink()
+    assert len(hashes) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
+@pytest.mark.parametrize("change", ["mode of the folder", "mode of the file", "owner"])
+def test_what_others_may_have_written_is_not_loaded(folder, change, monkeypatch, caplog):
+    compiler = FakeCompiler()
+    code_of(PROGRAM, compiler)
+    (file,) = folder.iterdir()
+    assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    if change == "owner":
+        monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    else:
+        (file if change == "mode of the file" else folder).chmod(0o720)
+    with caplog.at_level(logging.WARNING, "equigeo"):
+        for _ in range(2):
+            code_of(PROGRAM, compiler)
+    assert len(compiler.programs) == (2 if change == "mode of the file" else 3)
+    (record,) = caplog.records
+    assert "another user owns or may write to" in record.getMessage()
 
 
 @pytest.mark.parametrize("place", ["a file in its way", "no home"])
 def test_without_a_folder_programs_are_compiled_with_one_warning(
     place, tmp_path, monkeypatch, caplog
 ):
-    nvrtc._warn_uncached.cache_clear()
+    nvrtc.warn_once.cache_clear()
     (tmp_path / "file").touch()
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "file"))
     if place == "no home":
@@ -128,10 +198,21 @@ def test_threads_that_come_at_once_leave_one_whole_entry(folder):
     assert len(list(folder.iterdir())) == 1
 
 
-def test_without_nvrtc_the_error_names_the_package(monkeypatch):
+@pytest.mark.parametrize(
+    ("cuda", "package"), [("12.8", "nvidia-cuda-nvrtc-cu12"), ("13.0", "nvidia-cuda-nvrtc")]
+)
+def test_without_nvrtc_the_error_names_the_package(monkeypatch, cuda, package):
+    searched: list[str] = []
+
     def missing(path: str) -> None:
+        searched.append(path)
         raise OSError(path)
 
     monkeypatch.setattr(nvrtc, "Compiler", missing)
-    with pytest.raises(CompileError, match="pip install nvidia-cuda-nvrtc"):
-        nvrtc.find_compiler.__wrapped__()
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    nvrtc._search.cache_clear()
+    for _ in range(3):
+        with pytest.raises(CompileError, match=rf"pip install {package}$"):
+            nvrtc.find_compiler()
+    assert len(searched) == len(set(searched))  # one search
+    nvrtc._search.cache_clear()
