@@ -50,7 +50,7 @@ def test_every_kernel_is_tested_once_and_the_next_process_believes_it(tmp_path):
     assert EXECUTED in first.stderr
     found = verdict(tmp_path)
     assert found["state"] == "passed"
-    assert found["seconds"] < 120  # a card takes about a second
+    assert found["seconds"] > 0
     again = run(code, tmp_path)
     assert again.stdout.split() == ["[]"]
     assert again.stderr == ""

@@ -40,10 +40,13 @@ def code_of(program: Program, compiler: FakeCompiler) -> MachineCode:
     return compiled(program, lambda code: code, lambda: compiler)[0]
 
 
-def test_a_program_is_compiled_once(folder):
+def test_a_program_is_compiled_once_after_a_message(folder, caplog):
     compiler, other = FakeCompiler(), FakeCompiler()
-    code = code_of(PROGRAM, compiler)
-    assert code_of(PROGRAM, compiler) == code_of(PROGRAM, other) == code
+    with caplog.at_level(logging.INFO, "equigeo"):
+        code = code_of(PROGRAM, compiler)
+        assert code_of(PROGRAM, compiler) == code_of(PROGRAM, other) == code
+    (record,) = caplog.records
+    assert record.getMessage().startswith("NVRTC compiles CUDA kernels")
     assert len(compiler.programs) == 1
     assert not other.programs
     (file,) = folder.iterdir()  # no temporary file is left
