@@ -65,7 +65,7 @@ class Mutant:
 
 def mutants(root: Path = ROOT) -> list[Mutant]:
     """All mistakes, in the order of files and places."""
-    kernels = sorted((root / KERNELS).iterdir())
+    kernels = sorted(p for p in (root / KERNELS).iterdir() if p.is_file())
     found: list[Mutant] = []
     for path in [*kernels, *(root / name for name in MATH)]:
         name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
