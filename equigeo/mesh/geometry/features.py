@@ -368,6 +368,7 @@ def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
     """Average over the nearest places, weighted by the inverse squared distance."""
     tree = scipy.spatial.cKDTree(places.cpu().numpy())
     count = min(_NEIGHBOURS, len(places))
+    known = values.numpy(force=True)
     average = values.new_empty(len(wanted), values.shape[1])
     for some, found in zip(wanted.split(_FACES), average.split(_FACES), strict=True):
         distance, near = tree.query(some.cpu().numpy(), k=range(1, count + 1))
@@ -378,7 +379,7 @@ def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
         rows = scipy.sparse.csr_array(
             (weight.numpy(force=True).ravel(), near.ravel(), ends), (len(near), len(places))
         )
-        found.copy_(torch.from_numpy(rows @ values.numpy(force=True)))
+        found.copy_(torch.from_numpy(rows @ known))
     return average
 
 
