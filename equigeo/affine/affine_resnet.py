@@ -12,15 +12,9 @@ from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_tensor, check_like, check_shape
 from equigeo._core.config import check_config, override
-from equigeo._core.tensors import (
-    autocast_active,
-    forward_mode_active,
-    is_eager,
-    plain_tensors,
-)
+from equigeo._core.tensors import plain_tensors
 from equigeo.affine.affine_resnet_config import AffineResNetConfig, HeadConfig
 from equigeo.affine.group_conv import GroupConv, GroupConvolution, LiftConv, SeparableGroupConv
-from equigeo.affine.kernels import runs_own_code
 from equigeo.affine.moment_frame import MomentFrame
 from equigeo.affine.samples import GroupPool, normalize, sample_norm
 from equigeo.groups import (
@@ -30,6 +24,7 @@ from equigeo.groups import (
     pair_samples,
     sample_stretches,
 )
+from equigeo.nn.module import may_overwrite
 from equigeo.nn.state import SavedConfig
 from equigeo.reps import Trivial
 
@@ -145,7 +140,7 @@ class AffineResNet(SavedConfig):
         check_shape(x, "images", ("B", self.config.in_channels, "H", "W"))
         check_like(x, "images", weight)
         config, (first, last) = self.config, self._samples(x)
-        rim, overwrite = config.convolutions.rim, self._may_overwrite(x)
+        rim, overwrite = config.convolutions.rim, may_overwrite(self, x)
         again = (overwrite,) if overwrite else ()  # other stages have no such argument
         x = x if self.frame is None else disc_taper(self.frame(x), rim)
         x = disc_taper(activate(self.lift_norm, self.lift(x, first)[0], overwrite), rim, overwrite)
@@ -156,20 +151,6 @@ class AffineResNet(SavedConfig):
                 x = disc_taper(gelu(x, overwrite), rim, overwrite)
         x, outputs = self.last(x, first, last)
         return self.head(activate(self.last_norm, x, overwrite), outputs)
-
-    def _may_overwrite(self, x: Tensor) -> bool:
-        """Return whether nothing but this call reads results of the layers."""
-        # Each large result in memory of its own costs more than the elementwise op that fills it.
-        watched = torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack()
-        if torch.is_grad_enabled() or self.training or watched or not is_eager(x):
-            return False
-        if autocast_active() or forward_mode_active():
-            return False
-        own = ("equigeo", "torch")
-        return all(
-            type(part).__module__.partition(".")[0] in own and runs_own_code(part)
-            for part in self.modules()
-        )
 
     def _samples(self, like: Tensor) -> tuple[GroupSamples, GroupSamples]:
         """Return samples of all features but the last, and of the last."""

@@ -27,7 +27,7 @@ from equigeo._core.tensors import (
 )
 from equigeo.groups import SO, GroupSamples, LinearGroup, rotation_exp
 from equigeo.nn import Tables
-from equigeo.nn.module import has_hooks
+from equigeo.nn.module import has_constants, runs_own_code
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import buffer_of
 
@@ -204,18 +204,6 @@ def _is_known(part: nn.Module) -> bool:
     """Return whether a module maps equal tensors and attributes to equal values."""
     # Other modules may be random or stateful, as nn.Dropout.
     return not part.training and runs_own_code(part, *_KNOWN)
-
-
-def runs_own_code(part: nn.Module, *types: type) -> bool:
-    """Return whether a call runs the code of one of these types alone."""
-    if torch.compiler.is_compiling() or (types and type(part) not in types):
-        return False  # compilers do not trace what follows
-    return not has_hooks(part) and not any_global_hook() and has_constants(part)
-
-
-def has_constants(part: nn.Module) -> bool:
-    """Return whether no attribute is a method of the instance, or a tensor."""
-    return not any(callable(x) or isinstance(x, Tensor) for x in vars(part).values())
 
 
 def _attributes(part: nn.Module) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from equigeo._core.checks import checked_integer, convert_numbers, kind_of
-from equigeo._core.tensors import HALF, values_readable
+from equigeo._core.tensors import values_readable
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.groups.samples import split_component
+from equigeo.nn.module import normalize_in_place
 from equigeo.reps import Representation, Trivial
 
 # Tolerated shortfall of a window: an exponential and a logarithm in float32 leave about ten units
@@ -225,16 +226,11 @@ def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
 
 def normalize(norm: nn.Module, x: Tensor, overwrite: bool) -> Tensor:
     """Normalize features, in their memory if it may be overwritten."""
-    if not overwrite or type(norm) is not SampleBatchNorm or norm.training or x.stride(1) != 1:
+    if not overwrite or type(norm) is not SampleBatchNorm or x.stride(1) != 1:
         return norm(x)
-    rows, mean = _channel_rows(x), norm.running_mean
-    same = mean is not None and mean.dtype == x.dtype and x.dtype not in HALF
-    if not same or rows.data_ptr() != x.data_ptr():
-        return norm(x)
-    unused = (rows.new_empty(0), rows.new_empty(0))  # statistics of a batch
-    statistics = (mean, norm.running_var, False, 0.0, norm.eps)
-    torch.native_batch_norm(rows, norm.weight, norm.bias, *statistics, out=(rows, *unused))
-    return x
+    rows = _channel_rows(x)
+    in_place = rows.data_ptr() == x.data_ptr() and normalize_in_place(norm, rows)
+    return x if in_place else norm(x)
 
 
 def _channel_rows(x: Tensor) -> Tensor:

@@ -11,6 +11,13 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor, nn
 
+from equigeo._core.tensors import (
+    HALF,
+    any_global_hook,
+    autocast_active,
+    forward_mode_active,
+    is_eager,
+)
 from equigeo.nn.state import SavedOptions
 from equigeo.reps import Irreps, Representation, Summand
 from equigeo.reps.irreps import Layout, Term
@@ -173,6 +180,44 @@ def allow_unreached() -> Iterator[None]:
 def has_hooks(module: nn.Module) -> bool:
     """Return whether a module has hooks that a call runs."""
     return any(getattr(module, kind) for kind in HOOKS)
+
+
+def has_constants(part: nn.Module) -> bool:
+    """Return whether no attribute is a method of the instance, or a tensor."""
+    return not any(callable(x) or isinstance(x, Tensor) for x in vars(part).values())
+
+
+def runs_own_code(part: nn.Module, *types: type) -> bool:
+    """Return whether a call runs the code of one of these types alone."""
+    if torch.compiler.is_compiling() or (types and type(part) not in types):
+        return False  # compilers do not trace what follows
+    return not has_hooks(part) and not any_global_hook() and has_constants(part)
+
+
+def may_overwrite(module: nn.Module, x: Tensor) -> bool:
+    """Return whether nothing but a call with x reads the results of the layers of a module."""
+    # Each large result in memory of its own costs more than the elementwise op that fills it.
+    watched = torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack()
+    if torch.is_grad_enabled() or module.training or watched or not is_eager(x):
+        return False
+    if autocast_active() or forward_mode_active():
+        return False
+    own = ("equigeo", "torch")
+    return all(
+        type(part).__module__.partition(".")[0] in own and runs_own_code(part)
+        for part in module.modules()
+    )
+
+
+def normalize_in_place(norm: nn.BatchNorm1d, rows: Tensor) -> bool:
+    """Apply a batch norm to rows in their memory, or return False if it is not that simple."""
+    mean = norm.running_mean
+    if norm.training or mean is None or mean.dtype != rows.dtype or rows.dtype in HALF:
+        return False
+    unused = (rows.new_empty(0), rows.new_empty(0))  # statistics of a batch
+    statistics = (mean, norm.running_var, False, 0.0, norm.eps)
+    torch.native_batch_norm(rows, norm.weight, norm.bias, *statistics, out=(rows, *unused))
+    return True
 
 
 @contextmanager

@@ -14,6 +14,14 @@ def connected_components(
     num_nodes: int,
 ) -> Tensor:
     """Number the connected components in the order of their smallest members, (num_nodes,)."""
+    return torch.unique(smallest_connected(pairs, num_nodes), return_inverse=True)[1]
+
+
+def smallest_connected(
+    pairs: Tensor,  # (pairs, 2) undirected edges
+    num_nodes: int,
+) -> Tensor:
+    """Return the smallest node of the connected component of each node, (num_nodes,)."""
     # Shiloach and Vishkin, "An O(log n) parallel connectivity algorithm", 1982.
     label = torch.arange(num_nodes, device=pairs.device)
     while len(pairs):
@@ -28,7 +36,7 @@ def connected_components(
         # To the roots: each step halves the length of every path.
         while not torch.equal(jumped := label[label], label):
             label = jumped
-    return torch.unique(label, return_inverse=True)[1]
+    return label
 
 
 def connected_components_numpy(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo._core.checks import check_shape
 from equigeo._core.tensors import HALF, forward_mode_active, transforms_active
+from equigeo.nn.module import normalize_in_place
 from equigeo.ops import runs_compiled
 from equigeo.ops.geometry.relu_batch_norm import relu_batch_norm_op
 
@@ -30,6 +31,13 @@ def node_norm(name: NormName, channels: int, groups: int | None = None) -> nn.Mo
     raise ValueError(f"norm must be 'batch', 'group' or 'none', got {name!r}")
 
 
+def rectified_sum(x: Tensor, added: Tensor | None, overwrite: bool = False) -> Tensor:
+    """Return ReLU(x + added), in the memory of x if it may be overwritten."""
+    if added is None:
+        return x.relu_() if overwrite else x.relu()
+    return (x.add_(added) if overwrite else x + added).relu_()
+
+
 class RectifiedBatchNorm(nn.BatchNorm1d):
     """Compute BN(ReLU(x + added)), optionally rectified, with the parameters of ``BatchNorm1d``."""
 
@@ -44,6 +52,8 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         self,
         x: Tensor,  # (rows, num_features)
         added: Tensor | None = None,  # (rows, num_features)
+        *,
+        overwrite: bool = False,  # x
     ) -> Tensor:
         """Rectify the sum, normalize it and optionally rectify it again."""
         if self._is_fused(x, added):
@@ -53,7 +63,9 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
             x = x.to(self.weight.dtype)
             added = None if added is None else added.to(self.weight.dtype)
         # In place: no other code refers to the sum or to the result of the norm.
-        y: Tensor = super().forward(x.relu() if added is None else (x + added).relu_())
+        y = rectified_sum(x, added, overwrite)
+        if not (overwrite and normalize_in_place(self, y)):
+            y = super().forward(y)
         return y.relu_() if self.rectify else y
 
     def _is_fused(self, x: Tensor, added: Tensor | None) -> bool:
@@ -137,4 +149,4 @@ class Standardize(nn.Module):
     ) -> Tensor:
         """Standardize features in the dtype of the buffers."""
         check_shape(x, "x", ("nodes", len(self.mean)))
-        return (x.to(self.mean.dtype) - self.mean) / self.deviation
+        return (x.to(self.mean.dtype) - self.mean).div_(self.deviation)

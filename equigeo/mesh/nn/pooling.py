@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.checks import as_tensor, check_shape, kind_of, takes_integers
-from equigeo.mesh.geometry.connectivity import connected_components
+from equigeo.mesh.geometry.connectivity import smallest_connected
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.nn.contraction import Aggregation, contract, dominant_matching, select_top
 
@@ -170,23 +170,26 @@ def limit_clusters(
     # Which contractions of a cluster to undo is decided among its own, by rank: a threshold on
     # scores would depend on the other clusters. Every round unmarks at least one, so it ends.
     # A cluster with d neighbors has d (d - 1) dual links, so that a few hubs can dominate a mesh.
-    scores = scores.detach().double()
-    while max_cluster_size is not None or max_degree is not None:
-        cluster = connected_components(undirected[marked], num_nodes)
+    if max_cluster_size is None and max_degree is None:
+        return marked
+    scores, marked = scores.detach().double(), marked.clone()
+    cluster = smallest_connected(undirected[marked], num_nodes)  # numbered by a member
+    while True:
         oversized = _oversized(cluster, undirected, max_cluster_size, max_degree)
-        inside = marked & oversized[cluster[undirected[:, 0]]]
-        if not bool(inside.any()):
+        inside = (marked & oversized[cluster[undirected[:, 0]]]).nonzero().squeeze(1)
+        if not len(inside):
             return marked
-        owner = cluster[undirected[inside, 0]]
-        marked = marked.clone()
-        marked[inside] = scores[inside] > _lower_quartile(scores[inside], owner, len(oversized))
-    return marked
+        owner, ranks = cluster[undirected[inside, 0]], scores[inside]
+        kept = ranks > _lower_quartile(ranks, owner, num_nodes)
+        marked[inside] = kept
+        parts = smallest_connected(undirected[inside[kept]], num_nodes)
+        cluster = torch.where(oversized[cluster], parts, cluster)  # the others are as before
 
 
 def _oversized(
     cluster: Tensor, undirected: Tensor, max_cluster_size: int | None, max_degree: int | None
 ) -> Tensor:
-    size = torch.bincount(cluster)
+    size = torch.bincount(cluster, minlength=len(cluster))
     bad = torch.zeros(len(size), dtype=torch.bool, device=cluster.device)
     if max_cluster_size is not None:
         bad |= size > max_cluster_size

@@ -13,8 +13,9 @@ from torch.utils.checkpoint import checkpoint
 from equigeo._core.checks import takes_integers
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.nn.conv import Channels, PrimalDualConv
-from equigeo.mesh.nn.norm import NormName, RectifiedBatchNorm, node_norm
+from equigeo.mesh.nn.norm import NormName, RectifiedBatchNorm, node_norm, rectified_sum
 from equigeo.mesh.nn.pooling import EdgePool, PoolLog, unpool
+from equigeo.nn.module import may_overwrite
 from equigeo.reps import Representation
 
 
@@ -115,13 +116,17 @@ class ResidualBlock(nn.Module):
     def _convolve(
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
+        overwrite = {"overwrite": True} if may_overwrite(self, x_primal) else {}
         # The first convolution may change the width, so the residual starts behind it.
         primal, dual, attention = self.first(graph, x_primal, x_dual)
         first = primal, dual
         for conv, norm in zip(self.branch, self.branch_norm, strict=True):
-            primal, dual = norm(primal, dual)
+            if overwrite and primal is first[0]:
+                primal, dual = primal.relu(), dual.relu()
+            primal, dual = norm(primal, dual, **overwrite)
             primal, dual, attention = conv(graph, primal, dual)
-        primal, dual = self.norm(primal, dual, *(first if len(self.branch) else ()))
+        added = first if len(self.branch) else ()
+        primal, dual = self.norm(primal, dual, *added, **overwrite)
         return primal, dual, attention
 
 
@@ -146,19 +151,21 @@ class _Both(nn.Module):
         dual: Tensor,
         added_primal: Tensor | None = None,
         added_dual: Tensor | None = None,
+        *,
+        overwrite: bool = False,  # features
     ) -> tuple[Tensor, Tensor]:
         return (
-            self._one(self.primal, primal, added_primal),
-            self._one(self.dual, dual, added_dual),
+            self._one(self.primal, primal, added_primal, overwrite),
+            self._one(self.dual, dual, added_dual, overwrite),
         )
 
-    def _one(self, norm: nn.Module, x: Tensor, added: Tensor | None) -> Tensor:
+    def _one(self, norm: nn.Module, x: Tensor, added: Tensor | None, overwrite: bool) -> Tensor:
         # A single triangle has no dual node, and batch statistics need two values.
         least = 2 if isinstance(norm, nn.BatchNorm1d) and norm.training else 1
         if isinstance(norm, RectifiedBatchNorm) and x.shape[0] >= least:
-            y: Tensor = norm(x, added)
+            y: Tensor = norm(x, added, overwrite=overwrite)
             return y
-        x = x.relu() if added is None else (x + added).relu_()
+        x = rectified_sum(x, added, overwrite)
         y = norm(x) if x.shape[0] >= least else x
         # In place if a norm was applied; otherwise x is rectified already.
         return y.relu_() if self.rectify and y is not x else y

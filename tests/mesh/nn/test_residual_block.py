@@ -51,6 +51,30 @@ def test_the_block_computes_its_formula():
 
 
 @pytest.mark.parametrize("norm", ["batch", "group", "none"])
+@pytest.mark.parametrize("skips", [0, 2])
+def test_features_without_gradients_are_equal_and_leave_those_that_others_keep(
+    norm, skips, monkeypatch
+):
+    graph = random_graph(0, shape=shapes.bowl())
+    block, kept = _block(skips=skips, norm=norm).eval(), []
+    before = graph.x_primal.clone(), graph.x_dual.clone()
+    expected, _ = _apply(block, graph)
+    with torch.no_grad():
+        assert_close(_apply(block, graph)[0].x_primal, expected.x_primal, terms=64)
+    block.first.register_forward_hook(lambda _, inputs, outputs: kept.append(outputs[0]))
+    _apply(block, graph)
+    with torch.no_grad():
+        result, _ = _apply(block, graph)
+        monkeypatch.setattr("equigeo.nn.module.has_hooks", lambda part: False)
+        _apply(block, graph)
+    assert_close(result.x_dual, expected.x_dual, terms=64)
+    assert_close(kept[1], kept[0].detach(), terms=64)
+    overwritten = not torch.allclose(kept[2], kept[0])
+    assert overwritten == (skips == 0)  # where hooks are not seen; a residual is read again
+    assert torch.equal(graph.x_primal, before[0]) and torch.equal(graph.x_dual, before[1])
+
+
+@pytest.mark.parametrize("norm", ["batch", "group", "none"])
 def test_outputs_are_rectified_and_keep_the_graph(norm):
     graph = random_graph(0, shape=shapes.bowl())
     result, _ = _apply(_block(norm=norm), graph)
