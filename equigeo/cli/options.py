@@ -65,6 +65,10 @@ RECIPE: Final = (
         metavar="X", unit="logarithm",
     ),
     Argument(
+        "--resample", "share of clouds whose points are thinned out, cut or given outliers", number,
+        metavar="X", unit="share",
+    ),
+    Argument(
         "--resolutions", "draw also from meshes with X and Y times their faces", numbers,
         metavar="X,Y", unit="times",
     ),

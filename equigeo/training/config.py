@@ -43,7 +43,13 @@ class Recipe(Config):
     ema_decay : float
         Decay of the running average of the weights that is evaluated and saved; 0 for none.
     stretch : float
-        Standard deviation of the logarithms by which meshes are stretched along random axes.
+        Standard deviation of the logarithms by which meshes and point clouds are stretched along
+        random axes.
+    resample : float
+        Share of the point clouds of a step whose sampling is changed, by one of four ways at random
+        and by a random amount: up to 75 % of the points of the cloud, or of its half beyond a
+        plane, or up to 30 % at one end are replaced by copies of others, or up to 1 % by outliers
+        at one to two radii.
     resolutions : tuple of float
         Remesh every mesh once to these multiples of its number of faces; a step draws uniformly
         among these and the original.
@@ -77,6 +83,7 @@ class Recipe(Config):
     jitter: float = within(0.0, 1e3, below=True, default=0.0)
     ema_decay: float = within(0.0, 1.0, below=True, default=0.0)
     stretch: float = within(0.0, 10.0, default=0.0)
+    resample: float = within(0.0, 1.0, default=0.0)
     # a mesh that is subdivided once has four times the faces
     resolutions: tuple[float, ...] = within(0.0, 4.0, above=True, entries=16, default=())
     damaged: int = within(0, 64, default=0)
@@ -129,8 +136,8 @@ class Recipe(Config):
 
 # Fields that configurations of earlier versions lack, and what those versions did.
 _UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
-    "stretch": 0.0, "resolutions": (), "damaged": 0, "update_bn": False, "minutes": 0.0,
-    "warmup": 0, "clip_norm": 0.0,
+    "stretch": 0.0, "resample": 0.0, "resolutions": (), "damaged": 0, "update_bn": False,
+    "minutes": 0.0, "warmup": 0, "clip_norm": 0.0,
 }  # fmt: skip
 _BY_CLOCK: Final = ("warm_cosine", "constant")
 _WARMING: Final = ("warm_cosine",)
@@ -212,7 +219,7 @@ class RunConfig(Config):
     recipes: ClassVar[Mapping[str, Recipe]] = {}
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset"})  # of ``of_preset``
     # entries of the recipe that do not apply
-    unused: ClassVar[tuple[str, ...]] = ("stretch", "resolutions", "damaged")
+    unused: ClassVar[tuple[str, ...]] = ("stretch", "resample", "resolutions", "damaged")
     samples: ClassVar[str] = "samples"  # what is trained on
 
     def __post_init__(self) -> None:

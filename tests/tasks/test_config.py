@@ -117,7 +117,7 @@ def test_paper_recipes_are_the_released_ones():
     assert (paper.epochs, paper.batch_size, paper.schedule) == (50, 128, "cosine")
 
 
-AUGMENTATIONS = ("jitter", "stretch", "resolutions", "damaged")
+AUGMENTATIONS = ("jitter", "stretch", "resample", "resolutions", "damaged")
 
 
 def received(plan: Any) -> list[torch.Tensor]:
@@ -222,6 +222,8 @@ OUT_OF_RANGE = [
     (Recipe, {"minutes": 1.0}, "a run of 1 minutes must have the schedule warm_cosine or constant"),
     (Recipe, {"stretch": -0.1}, "stretch must be"),
     (Recipe, {"stretch": float("nan")}, "stretch must be"),
+    (Recipe, {"resample": -0.1}, "resample must be"),
+    (Recipe, {"resample": 1.1}, "resample must be"),
     (Recipe, {"resolutions": (0.0,)}, "resolutions must be"),
     (Recipe, {"resolutions": (5,)}, "resolutions must be"),
 ]  # fmt: skip

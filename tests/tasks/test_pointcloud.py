@@ -1,3 +1,4 @@
+import copy
 import json
 import shutil
 from dataclasses import replace
@@ -10,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from equigeo.cli import main
-from equigeo.datasets import load_cloud_folder, load_modelnet_points
+from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_points
 from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 from equigeo.tasks.common.measures import CLOUD_COPIES
 from equigeo.tasks.pointcloud import (
@@ -24,17 +25,21 @@ from equigeo.tasks.pointcloud import (
 from equigeo.tasks.pointcloud.task import (
     LabelledClouds,
     UprightCrossEntropy,
+    fewer_points,
     load_clouds,
 )
 from equigeo.tasks.pointcloud.task import _evaluate as evaluate_clouds
 from equigeo.testing import tolerance
 from equigeo.training import Recipe
-from equigeo.training.data import LabelledBatch
+from equigeo.training.data import EpochBatches, LabelledBatch
+from equigeo.training.loop.module import update_bn
 from equigeo.training.objective import CrossEntropy
+from equigeo.training.process import enter_stream
 from tests.make_data import DATA
+from tests.mesh.definitions import assert_close
 from tests.tasks import stand_in
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
-from tests.tasks.tiny_data import write_tiny_folder
+from tests.tasks.tiny_data import assert_same_state, write_tiny_folder
 from tests.wrong_inputs import refused
 
 
@@ -84,11 +89,97 @@ def test_training_draws_points_anew_and_evaluation_once_for_all(config, folder):
     assert not torch.equal(first, second)
     assert all(len(cloud.unique(dim=0)) == 32 for cloud in first)
     assert _are_among(first, train.points[[3, 1]])
-    assert torch.equal(source.batch([3, 1]).inputs, train.points[[3, 1]])
+    still = source.batch([3, 1]).inputs
+    assert torch.equal(still, fewer_points(train.points[[3, 1]], 32))
+    assert torch.equal(source.batch([3, 1]).inputs, still)
     noisy = LabelledClouds(train.points, train.labels, 48, jitter=0.1)
     moved = noisy.batch([0], generator=torch.Generator().manual_seed(0)).inputs
     five_errors = 5 / (2 * moved.numel()) ** 0.5  # of a deviation of so many numbers
     assert (moved - train.points[0]).std().item() == pytest.approx(0.1, rel=five_errors)
+
+
+def drawn(points, seed=0, number=None, **noise):
+    """Return a batch of all clouds with noise."""
+    source = LabelledClouds(points, torch.zeros(len(points)), number or points.shape[1], **noise)
+    return source.inputs(torch.arange(len(points)), torch.Generator().manual_seed(seed))
+
+
+def test_stretch_and_resampling_are_drawn_with_the_generator_and_absent_at_zero():
+    points = torch.randn(6, 50, 3, generator=torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(0)
+    kept = torch.rand(6, 50, generator=generator).topk(40, dim=1).indices
+    few = points.gather(1, kept[..., None].expand(-1, -1, 3))
+    noisy = few + 0.1 * torch.randn(6, 40, 3, generator=generator)
+    assert torch.equal(drawn(points, number=40, jitter=0.1, stretch=0.0, resample=0.0), noisy)
+    for noise in ({"stretch": 0.2}, {"resample": 1.0}, {"stretch": 0.2, "resample": 1.0}):
+        first, again, other = (drawn(points, seed, 40, **noise) for seed in (0, 0, 1))
+        assert first.shape == (6, 40, 3)
+        assert torch.equal(first, again)
+        assert not torch.equal(first, other)
+        recipe = Recipe(1, 2, 1e-3, **noise)
+        clouds = PointClouds(points, torch.arange(6) % 2, ("a", "b"))
+        plan = PointCloudClassification().plan(
+            PointConfig("x", recipe=recipe, points=40), (clouds, clouds)
+        )
+        batch = plan.train.batch(range(6), generator=torch.Generator().manual_seed(0))
+        assert torch.equal(batch.inputs, first)
+
+
+def test_stretched_clouds_keep_their_volume_and_centre():
+    points = torch.randn(200, 50, 3, generator=torch.Generator().manual_seed(1)).double()
+    factors = torch.linalg.lstsq(points, drawn(points, stretch=0.2)).solution
+    assert_close(factors, factors.mT, terms=64, condition=100)
+    assert_close(torch.linalg.det(factors), torch.ones(200).double(), terms=64, condition=100)
+    logarithms = torch.linalg.eigvalsh(factors).log()
+    # five of the six entries without trace, of deviation 0.2 or, off the diagonal, 0.2 / sqrt(2)
+    spread = (logarithms.square().sum(1).mean() / (0.2**2 * 5)).sqrt()
+    assert spread.item() == pytest.approx(1, rel=5 / (2 * 5 * 200) ** 0.5)
+
+
+def test_resampled_clouds_lose_points_within_bounds_or_get_outliers():
+    points = torch.randn(1000, 100, 3, generator=torch.Generator().manual_seed(1))
+    found = drawn(points, resample=0.8)
+    assert found.shape == points.shape
+    same = (found[:, :, None] == points[:, None]).all(-1)
+    left, own = same.any(1).sum(1), same.any(2)
+    # 80 % are changed, by four ways; hardly any loss of many points leaves all
+    share = [(left == 100), own.all(1) & (left < 100), ~own.all(1)]
+    whole, lost, outliers = (x.double().mean().item() for x in share)
+    assert (whole, lost) == pytest.approx((0.33, 0.6), abs=0.05)
+    assert 0.04 < outliers < 0.14  # of 20 %, those with one at least: on average half of 1 %
+    assert left.min() > 100 * (1 - 0.75) - 5 * (100 * 0.75 * 0.25) ** 0.5
+    assert left.min() < 50
+    assert (~own).sum(1).max() <= 1 + 5
+    center = points.mean(1, keepdim=True)
+    radius = (points - center).norm(dim=-1).amax(1, keepdim=True)
+    ratio = ((found - center).norm(dim=-1) / radius)[~own]
+    assert ratio.min() > 1 - ROUNDING
+    assert ratio.max() < 2 + ROUNDING
+    assert ratio.max() > 1.8
+    # repeated points take the place of lost ones evenly
+    copies = same.sum(1)[own.all(1)]
+    assert copies.sum(1).eq(100).all()
+    assert ((copies.amax(1) - (copies + 101 * (copies == 0)).amin(1)) <= 1).all()
+
+
+def test_resampling_thins_out_a_half_or_cuts_an_end_of_some_clouds():
+    points = torch.linspace(-1, 1, 100)[None, :, None] * torch.tensor([1.0, 0, 0])
+    found = drawn(points.expand(1000, -1, -1), resample=1.0)[..., 0]
+    same = found[:, :, None] == points[..., 0]
+    own, there = (
+        same.any(2).all(1),
+        same.any(1),
+    )  # all but those with outliers, points that are left
+    turned = there[:, :50].sum(1) < there[:, 50:].sum(1)
+    there = torch.where(turned[:, None], there.flip(1), there)
+    second = there[:, 50:].sum(1)
+    changed = own & there[:, :50].all(1) & (second < 50)
+    cut = changed & (there.int().cumprod(1).sum(1) == there.sum(1))
+    five_errors = 5 * (0.25 / 1000) ** 0.5
+    assert cut.double().mean().item() == pytest.approx(0.25, abs=five_errors)
+    assert changed.double().mean().item() == pytest.approx(0.5, abs=five_errors)
+    assert 69 <= 50 + second[cut].min() < 75
+    assert second[changed & ~cut].min() < 20  # of 12.5 or more, with a deviation of 3
 
 
 def test_holding_out_leaves_the_test_file_unopened(config, folder, tmp_path):
@@ -202,6 +293,36 @@ def test_a_class_and_what_is_up_are_learned_together_in_drawn_frames(config, tmp
     result = evaluate_point_classifier(trained)
     assert result.accuracy > 0.6  # chance is a third
     assert [copy.changed for copy in result.copies if copy.kind == "rotated"] == [[]]
+
+
+@pytest.mark.parametrize("model", ["plain", "mds"])
+def test_averaged_weights_get_statistics_of_their_own(model, config, tmp_path):
+    task, runs = PointCloudClassification(), []
+    settings = {"groups": (8, 4), "neighbors": 4, "widths": ((8,), (8,)), "features": 16}
+    for decay, update in ((0.0, False), (0.5, False), (0.5, True)):
+        recipe = replace(config.recipe, ema_decay=decay, update_bn=update, resample=0.5)
+        given = replace(config, model=model, preset="pointnet++", recipe=recipe)
+        torch.manual_seed(0)
+        network = POINT_MODELS[model].preset("pointnet++", 3, settings=settings)
+        runs.append(task.train(given, tmp_path / f"{decay} {update}", model=network))
+    last, lagging, updated = (run.model for run in runs)
+    assert len({run.history[-1]["train_accuracy"] for run in runs}) == 1  # the same training
+    parameters = [dict(each.named_parameters()) for each in (last, lagging, updated)]
+    assert_same_state(*parameters[1:])
+    bias = "invariant.network." + "network." * (model == "mds") + "head.last.bias"
+    assert not torch.equal(parameters[0][bias], parameters[1][bias])
+    # over all clouds without noise, of as many points as in training and evaluation
+    plan = task.plan(given, load_clouds(given), lagging)
+    batches = EpochBatches(plan.train, 6, seed=0, epoch=recipe.epochs, noise=False)
+    steps = [batches[step] for step in range(len(batches))]
+    assert {step.inputs.shape for step in steps} == {(6, 32, 3)}
+    lag = dict(copy.deepcopy(lagging).named_buffers())
+    enter_stream(0, "update_bn", recipe.epochs - 1)  # of frames
+    update_bn(lagging, steps, plan.objective.sums)
+    expected, found = (dict(each.named_buffers()) for each in (lagging, updated))
+    assert_same_state(found, expected)
+    changed = [name for name in found if not torch.equal(found[name], lag[name])]
+    assert any(name.endswith("running_var") for name in changed)
 
 
 def test_a_network_without_the_symmetry_fails_rotated(config, tmp_path):

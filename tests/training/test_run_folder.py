@@ -155,7 +155,7 @@ def test_a_run_of_an_earlier_version_is_resumed(config, tmp_path):
     train_meshes(config, tmp_path / "run")
     file, saved = tmp_path / "run" / "config.json", config.to_dict()
     checkpoint = Checkpoint.load(tmp_path / "run" / "model.ckpt")
-    for name in ("stretch", "resolutions", "damaged", "update_bn"):
+    for name in ("stretch", "resample", "resolutions", "damaged", "update_bn"):
         del saved["recipe"][name], checkpoint.config["train"]["recipe"][name]
     for line in checkpoint.training["history"]:
         del line["threads"]

@@ -151,6 +151,7 @@ def test_recipes_of_earlier_versions_mean_what_they_did():
     values = recipe.to_dict()
     for name in (
         "stretch",
+        "resample",
         "resolutions",
         "damaged",
         "update_bn",

@@ -332,15 +332,7 @@ class Surface:
         generator: torch.Generator | None = None,
     ) -> Surface:
         """Multiply the positions of every mesh by exp(S), S a random symmetric traceless matrix."""
-        # As in jitter, the same numbers whatever the dtype and the device.
-        # No trace: volumes are unchanged. The distribution is isotropic.
-        drawn = torch.randn(self.num_meshes, 3, 3, generator=generator, dtype=torch.float32)
-        # Independent entries of the same deviation, made symmetric: those on the diagonal keep it,
-        # the mean of two others has one that is smaller by the square root of 2.
-        symmetric = scale * (drawn + drawn.mT).to(self.vertices) / 2
-        trace = symmetric.diagonal(dim1=1, dim2=2).mean(dim=1)
-        identity = torch.eye(3, dtype=symmetric.dtype, device=symmetric.device)
-        factors = torch.linalg.matrix_exp(symmetric - trace[:, None, None] * identity)
+        factors = random_stretches(self.num_meshes, scale, generator, self.vertices)
         moved = torch.einsum("nij,nj->ni", factors[self.vertex_batch], self.vertices)
         return replace(self, vertices=moved)
 
@@ -349,3 +341,21 @@ class Surface:
         moved: dict[str, Any]
         moved = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
         return replace(self, **moved)
+
+
+def random_stretches(
+    count: int,
+    scale: float,  # as in `Surface.stretch`
+    generator: torch.Generator | None,
+    like: Tensor,  # dtype and device
+) -> Tensor:
+    """Draw symmetric positive matrices of determinant 1, (count, 3, 3)."""
+    # As in jitter, the same numbers whatever the dtype and the device.
+    # No trace: volumes are unchanged. The distribution is isotropic.
+    drawn = torch.randn(count, 3, 3, generator=generator, dtype=torch.float32)
+    # Independent entries of the same deviation, made symmetric: those on the diagonal keep it,
+    # the mean of two others has one that is smaller by the square root of 2.
+    symmetric = scale * (drawn + drawn.mT).to(like) / 2
+    trace = symmetric.diagonal(dim1=1, dim2=2).mean(dim=1)
+    identity = torch.eye(3, dtype=symmetric.dtype, device=symmetric.device)
+    return torch.linalg.matrix_exp(symmetric - trace[:, None, None] * identity)

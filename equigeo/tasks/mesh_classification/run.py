@@ -100,7 +100,7 @@ class MeshConfig(MeshRunConfig):
     splits: ClassVar[Sequence[str]] = ("folder", "16", "10", "5")
     built_in: ClassVar[Collection[str]] = GENERATED
     recipes: ClassVar[Mapping[str, Recipe]] = MESH_RECIPES
-    unused: ClassVar[tuple[str, ...]] = ()
+    unused: ClassVar[tuple[str, ...]] = ("resample",)
     samples: ClassVar[str] = "meshes"
     ranges: ClassVar[Mapping[str, Range]] = {
         **MeshRunConfig.ranges,

@@ -121,7 +121,7 @@ class MeshRegressionConfig(MeshRunConfig):
     samples: ClassVar[str] = "meshes with targets"
     # A changed mesh has other targets; norms are fixed before the training.
     unused: ClassVar[tuple[str, ...]] = (
-        "label_smoothing", "logit_adjustment", "stretch", "resolutions", "damaged", "update_bn",
+        *MeshRunConfig.unused, "label_smoothing", "logit_adjustment", "update_bn",
     )  # fmt: skip
     ranges: ClassVar[Mapping[str, Range]] = {**MeshRunConfig.ranges, "holdout": Range(0, 10**6)}
 

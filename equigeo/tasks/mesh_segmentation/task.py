@@ -118,7 +118,7 @@ class SegmentationConfig(MeshRunConfig):
 
     recipes: ClassVar[Mapping[str, Recipe]] = SEGMENTATION_RECIPES
     samples: ClassVar[str] = "meshes with labeled faces"
-    unused: ClassVar[tuple[str, ...]] = ()
+    unused: ClassVar[tuple[str, ...]] = ("resample",)
     ranges: ClassVar[Mapping[str, Range]] = {**MeshRunConfig.ranges, "holdout": Range(0, 10**6)}
 
 

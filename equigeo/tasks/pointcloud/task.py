@@ -23,6 +23,7 @@ from equigeo.datasets.clouds import (
     normalized_cloud,
 )
 from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
+from equigeo.mesh.geometry.orient import random_stretches
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural, positive
 from equigeo.tasks.common.measures import (
     CLOUD_COPIES,
@@ -44,6 +45,7 @@ from equigeo.tasks.common.mesh_data import (
     has_validation,
     hold_out,
 )
+from equigeo.tasks.pointcloud.resample import resample
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
     Evaluation,
@@ -94,7 +96,7 @@ POINT_PRESETS: Final[dict[str, dict[str, PointPreset]]] = {
 class PointConfig(SplitRunConfig):
     """Configuration of a run on point clouds, saved as ``config.json``.
 
-    Training clouds stand upright, as published, and are not transformed.
+    Training clouds stand upright, as published, and are not rotated.
 
     Parameters
     ----------
@@ -137,6 +139,7 @@ class PointConfig(SplitRunConfig):
     }
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset", "model"})
     samples: ClassVar[str] = "point clouds"
+    unused: ClassVar[tuple[str, ...]] = ("resolutions", "damaged")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -171,17 +174,25 @@ class LabelledClouds(LabelledSource):
     points: Tensor  # (clouds, points, 3), on the CPU
     labels: Tensor  # (clouds,)
     num_points: int  # points drawn per cloud for every training batch
-    jitter: float = 0.0  # deviation of noise on points
+    jitter: float = 0.0  # see `Recipe`, as the following
+    stretch: float = 0.0
+    resample: float = 0.0
 
     __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
         points = self.points[chosen]
-        if generator is not None and self.num_points < points.shape[1]:
+        if generator is None:
+            return fewer_points(points, self.num_points)
+        if self.num_points < points.shape[1]:
             # the largest of independent keys: a uniform draw without replacement
             keys = torch.rand(points.shape[:2], generator=generator)
             points = _take(points, keys.topk(self.num_points, dim=1).indices)
-        if generator is not None and self.jitter > 0:
+        if self.resample > 0:
+            points = resample(points, self.resample, generator)
+        if self.stretch > 0:
+            points = points @ random_stretches(len(points), self.stretch, generator, points)
+        if self.jitter > 0:
             noise = torch.randn(points.shape, generator=generator, dtype=points.dtype)
             points = points + self.jitter * noise
         return points
@@ -503,7 +514,8 @@ class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassif
         train, test, measure = CloudParts(*data)
         if model is None:
             model = self._initial_model(config, train.num_classes)
-        source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
+        noise = {name: getattr(config.recipe, name) for name in ("jitter", "stretch", "resample")}
+        source = LabelledClouds(train.points, train.labels, config.points, **noise)
         paired = isinstance(model, InvariantPointNet) and model.config.upright
         classes = CrossEntropy.of(config.recipe, train.labels, train.num_classes)
         objective = UprightCrossEntropy(classes) if paired else classes
