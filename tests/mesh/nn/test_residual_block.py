@@ -71,7 +71,8 @@ def test_features_without_gradients_are_equal_and_leave_those_that_others_keep(
     assert_close(kept[1], kept[0].detach(), terms=64)
     overwritten = not torch.allclose(kept[2], kept[0])
     assert overwritten == (skips == 0)  # where hooks are not seen; a residual is read again
-    assert torch.equal(graph.x_primal, before[0]) and torch.equal(graph.x_dual, before[1])
+    assert torch.equal(graph.x_primal, before[0])
+    assert torch.equal(graph.x_dual, before[1])
 
 
 @pytest.mark.parametrize("norm", ["batch", "group", "none"])
