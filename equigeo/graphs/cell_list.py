@@ -223,22 +223,23 @@ def _periodic_space(
     wraps = along.floor().where(periodic, 0.0)
     points = x - _times(wraps, rows[:, :3])
     size = x.abs().amax(1, keepdim=True)
-    most = systems.most(torch.cat([size, wraps.abs(), points, -points], 1))
+    along = along - wraps
+    most = systems.most(torch.cat([size, wraps.abs(), points, -points, along, -along], 1))
     largest, farthest = most[:, :1].clamp_min(0), most[:, 1:4].clamp_min(0)
     reach = cutoff / table[:, 12] + farthest + 1
     vectors = (reach[:, :, None] * table[:, 9:12]).sum(1).amax(1, keepdim=True)
     limit = cutoff * (1 + MARGIN) + ROUNDINGS * (largest + cutoff + vectors)
-    # Fractional coordinates of images lie within the heights that the limit reaches.
+    # Fractional coordinates of images lie around those of points, within heights of the limit.
     more = systems.of_points(limit) / rows[:, 12] * (1 + MARGIN) + MARGIN
-    along = along - wraps
-    low = (-more - along).ceil().where(periodic, 0.0)
-    high = (1 + more - along).floor().where(periodic, 0.0)
+    last, first = systems.of_points(most[:, 10:]).split(3, 1)
+    low = (-first - more - along).ceil().where(periodic, 0.0)
+    high = (last + more - along).floor().where(periodic, 0.0)
     copies = high - low + 1
     shifts = 2 * (systems.of_points(farthest.amax(1)) + copies.amax(1))
     if lattices.is_changed:
         shifts = shifts * (3 * rows[:, 6:9].abs().amax((1, 2)))
     known, grid = _Grid.of(
-        most[:, 4:],
+        most[:, 4:10],
         limit,
         systems.total,
         [size.amax(), wraps.abs().amax(), copies.prod(1).sum(), shifts.amax()],

@@ -245,7 +245,7 @@ def shift_vectors(
     batch: Tensor | None,  # (points,)
     cell: Tensor,  # (3, 3) or (systems, 3, 3) float64
 ) -> Tensor:
-    """Multiply shifts by cells, (edges, 3), summed in the same order as in the search."""
+    """Multiply shifts by cells, (edges, 3), to be added as in the search."""
     systems = cell.shape[0] if cell.ndim == 3 else 1
     if cell.shape[-2:] != (3, 3) or cell.ndim not in (2, 3):
         raise ValueError(f"cell must be (3, 3) or (systems, 3, 3), got {tuple(cell.shape)}")
@@ -257,7 +257,9 @@ def shift_vectors(
     else:
         rows = cell.reshape(1, 3, 3)
     first, second, third = (numbers[:, k] * rows[:, k] for k in range(3))
-    return first + second + third
+    moved = first + second + third
+    # As a search, which adds nothing for edges inside of the cell: -0.0 keeps the sign of zeros.
+    return moved.where(shifts.any(1, keepdim=True), -0.0)
 
 
 def _halved(edges: NeighborList) -> NeighborList:

@@ -168,7 +168,9 @@ def cases() -> list[Case]:
 def assert_same(found: NeighborList, want: NeighborList) -> None:
     """Equal in every bit."""
     for name in ("edge_index", "shifts", "vectors"):
-        assert torch.equal(getattr(found, name), getattr(want, name)), name
+        mine, theirs = getattr(found, name), getattr(want, name)
+        assert torch.equal(mine, theirs), name
+        assert torch.equal(mine.signbit(), theirs.signbit()), name  # of zeros
     assert (found.cutoff, found.num_nodes) == (want.cutoff, want.num_nodes)
 
 

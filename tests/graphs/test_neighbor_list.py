@@ -38,7 +38,8 @@ from tests.shared_data import COMMITTED, on_data
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
-EIGHTHS = st.integers(-24, 24).map(lambda n: n / 8)  # sums of them are exact, and ties frequent
+# Sums of them are exact, and ties frequent.
+EIGHTHS = st.integers(-24, 24).map(lambda n: n / 8) | st.just(-0.0)
 
 
 @st.composite
@@ -108,6 +109,16 @@ def test_the_list_is_invariant_to_isometries_and_permutations(backend, pbc):
     permuted = neighbor_list(POINTS[order], 3.3, CELL, pbc, backend=backend)
     relabelled = {(int(order[s]), int(order[t]), *n) for s, t, *n in rows_of(permuted)}
     assert relabelled == rows_of(edges)
+
+
+@pytest.mark.parametrize("pbc", [False, MIXED, True])
+@pytest.mark.parametrize("differentiable", [False, True])
+@pytest.mark.parametrize("backend", PERIODIC)
+def test_zeros_have_the_sign_of_the_difference_inside_of_the_cell(backend, differentiable, pbc):
+    points = torch.tensor([[0.0, 0, 0], [-0.0, 1, 0]], dtype=torch.float64)
+    points.requires_grad_(differentiable)
+    vectors = neighbor_list(points, 1.5, 3 * torch.eye(3).double(), pbc, backend=backend).vectors
+    assert str(vectors.tolist()) == "[[0.0, -1.0, 0.0], [-0.0, 1.0, 0.0]]"
 
 
 @pytest.mark.parametrize("backend", EVERY)
@@ -433,6 +444,20 @@ def test_what_memory_would_not_hold_is_refused_before_it_is_tried(monkeypatch):
     with pytest.raises(ValueError, match=r"it reaches 4e\+06 edges"):
         neighbor_list(positions[:2000], 2.0, backend="cells")
     assert neighbor_list(positions[:2000], 0.2, backend="cells").num_edges > 0
+
+
+@pytest.mark.parametrize("at", [0.0, 0.5])
+def test_cells_hold_no_images_that_are_far_from_all_points_of_a_thin_lattice(monkeypatch, at):
+    points, cell = torch.full((1, 3), at).double(), torch.diag(torch.tensor([1e-3, 1.01, 1.01]))
+    want = neighbor_list(points, 1.0, cell.double())
+    monkeypatch.setattr("equigeo.graphs.backends.ALWAYS_THERE", 0)
+    for bytes_per_edge, fits in ((300, True), (200, False)):
+        there = bytes_per_edge * want.num_edges
+        monkeypatch.setattr("equigeo.graphs.backends.available_bytes", lambda size=there: size)
+        if fits:
+            assert_same(neighbor_list(points, 1.0, cell.double(), backend="cells"), want)
+        else:
+            refused("of memory", neighbor_list, points, 1.0, cell.double(), backend="cells")
 
 
 def test_programs_that_are_compiled_or_mapped_search_outside():
