@@ -45,6 +45,12 @@ const bool parts = check::add("parts take each path and channel once, and fit in
   }
 });
 
+const bool wide = check::add("lanes take few channels of many components at once", [] {
+  constexpr KnownTable kTable = natural({32, 1024}, 1, 0);
+  const KnownPart& part = kTable.part[kTable.path[1].part];
+  check::holds(part.mul == 1024 && part.strands == 5 && part.repeats == 7, "15 of 16 numbers");
+});
+
 const bool chance = check::add("coefficients are zero by parity, order and by chance", [] {
   const KnownPath even = with_terms(0, 2, 3, 3), odd = with_terms(0, 1, 1, 1);
   check::holds(!even.couples(2, 5, 5) && even.couples(2, 6, 6), "orders 0, 2, 2 by chance");

@@ -1,14 +1,18 @@
-"""Atomic replacement of files, and the cache folder of kernels."""
+"""Atomic replacement of files, and the cache of kernels and self-tests."""
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+import stat
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
 _SUFFIX = ".tmp"
+_log = logging.getLogger("equigeo")
 
 
 def replace_file(
@@ -38,6 +42,58 @@ def cache_path(name: str) -> Path:
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(chosen) if chosen else Path(caches) / "equigeo"
     return folder.expanduser() / name
+
+
+def read_own(folder: str, name: str) -> bytes | None:
+    """Return a file of the cache, or None where it is missing or others may have written it."""
+    try:
+        path = cache_path(folder) / name
+        with path.open("rb") as file:
+            places = [(path.parent, path.parent.stat()), (path, os.fstat(file.fileno()))]
+            return file.read() if all(_is_own(*place) for place in places) else None
+    except (OSError, RuntimeError):
+        return None
+
+
+def write_own(
+    folder: str,
+    name: str,
+    content: bytes,
+    lost: str,  # what is logged where nothing can be written
+) -> None:
+    """Write a file of the cache to which others cannot write, or warn."""
+
+    def write(file: BinaryIO) -> None:
+        if hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+
+    try:
+        place = cache_path(folder)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_own(place, place.stat()):
+            replace_file(place / name, write)
+    except RuntimeError as error:  # there is no home
+        warn_once(f"{lost}: {error}")
+    except OSError as error:
+        warn_once(f"{lost}: {error.strerror}: {error.filename}")
+
+
+def _is_own(path: Path, found: os.stat_result) -> bool:
+    """Return whether no other user can have written this, or warn; true on Windows."""
+    if not hasattr(os, "geteuid"):
+        return True
+    others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if found.st_uid == os.geteuid() and not others:
+        return True
+    warn_once(f"the cache does not use {path}: another user owns or may write to it")
+    return False
+
+
+@cache
+def warn_once(text: str) -> None:
+    """Log a warning that this process has not logged before."""
+    _log.warning("%s", text)
 
 
 def remove_unfinished(path: Path) -> None:

@@ -13,7 +13,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-from equigeo._core.files import cache_path
+from equigeo._core.files import read_own, write_own
 from equigeo._core.version import __version__
 from equigeo.ops.runtime.library import loaded_library, runs_compiled, switch, text_of
 from equigeo.ops.self_test import Deviation, worst_deviation
@@ -72,11 +71,11 @@ def key_of(
 def read_verdict(key: dict[str, str]) -> Verdict | None:
     """Load the verdict of an earlier process, or None if there is no valid one for this key."""
     try:
-        found = json.loads(_file(key).read_text(encoding="utf-8"))
+        found = json.loads(read_own("self-tests", _name(key)) or b"")
         if found["key"] != key:
             return None
         verdict = Verdict(**found["verdict"])
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+    except (RuntimeError, ValueError, TypeError, KeyError):
         return None
     types = {"state": str, "when": str, "seconds": float, "cases": int, "worst": str}
     fields = all(isinstance(getattr(verdict, name), kind) for name, kind in types.items())
@@ -84,20 +83,16 @@ def read_verdict(key: dict[str, str]) -> Verdict | None:
 
 
 def write_verdict(key: dict[str, str], verdict: Verdict) -> None:
-    """Save a verdict atomically; do nothing if the folder is not writable."""
+    """Save a verdict atomically, or warn."""
     text = json.dumps({"key": key, "verdict": asdict(verdict)}, indent=1) + "\n"
-    with contextlib.suppress(OSError, RuntimeError):  # the latter where there is no home
-        file = _file(key)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-            whole = Path(folder, file.name)
-            whole.write_text(text, encoding="utf-8")
-            whole.replace(file)
+    write_own("self-tests", _name(key), text.encode(), _UNCACHED)
 
 
-def _file(key: dict[str, str]) -> Path:
-    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    return cache_path("self-tests") / f"{name}.json"
+_UNCACHED = "the self-test of CUDA kernels runs again in the next process"
+
+
+def _name(key: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16] + ".json"
 
 
 def _card(index: int) -> tuple[str, str, str]:

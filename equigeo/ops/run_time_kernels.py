@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from equigeo._core.files import warn_once
 from equigeo.ops.first_use import verdict_on_kernels
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.runtime.library import loaded_library, text_of
-from equigeo.ops.runtime.nvrtc import CompileError, MachineCode, Program, compiled, warn_once
+from equigeo.ops.runtime.nvrtc import CompileError, MachineCode, Program, compiled
 from equigeo.ops.self_test_cases import convolution_cases, couple
 
 KERNELS = (
@@ -46,6 +47,10 @@ WARP, MOST_THREADS = 32, 1024
 MOST_SEGMENTS, MOST_PATHS, MOST_PARTS, MOST_Y = 12, 72, 12, 32
 MOST_SUMS, USUAL_SUMS, MOST_COUPLINGS = 72, 56, 192
 """Limits of csrc/kernels/cuda/known_tables.h and of the kernels."""
+
+REGISTERS, MOST_OF_LANE = 65536, 255
+FOR_MESSAGES, FOR_EDGES = 24, 50
+"""Registers of a block and a lane, and what kernels need beside numbers that they sum."""
 
 SAME_SIZES, SAME_TABLE = 1, 2
 """Results of equigeo_knows_table."""
@@ -232,11 +237,16 @@ def _fits(dim_y: int, rows: list[list[int]]) -> bool:
         couples = all(d % 2 for d in dims) and abs(l1 - l2) <= l3 <= l1 + l2
         if not couples or row[7] * row[12] > MOST_COUPLINGS:
             return False
-    return _count_parts(rows) <= MOST_PARTS
+    parts, least = _parts(rows), min(channels)
+    # With fewer registers, minutes of compilation end with kernels that spill them.
+    of_source = sum(-(-mul // least) * d for _, mul, d in segments) + FOR_MESSAGES
+    of_target = max(count for _, count in parts) + dim_y + FOR_EDGES
+    registers = min(REGISTERS // least, MOST_OF_LANE)
+    return len(parts) <= MOST_PARTS and max(of_source, of_target) <= registers
 
 
-def _count_parts(rows: list[list[int]]) -> int:
-    """Return into how many parts cut_table in C++ cuts a table."""
+def _parts(rows: list[list[int]]) -> list[tuple[int, int]]:
+    """Return channels of the parts into which cut_table in C++ cuts a table, and their numbers."""
     numbers = Counter[tuple[int, ...]]()
     for row in sorted(rows):  # by segment
         numbers[tuple(row[0:3])] += row[12]
@@ -244,7 +254,7 @@ def _count_parts(rows: list[list[int]]) -> int:
     units = {mul: -(-mul // threads) for _, mul, _ in numbers}
     whole = sum(row[12] * units[row[1]] for row in rows) <= MOST_SUMS
     most = MOST_SUMS if whole else USUAL_SUMS
-    parts: list[tuple[int, int]] = []  # channels, and numbers per channel
+    parts: list[tuple[int, int]] = []
     for segment, count in sorted(numbers.items(), key=lambda item: -item[1]):
         paths = [row[12] for row in rows if tuple(row[0:3]) == segment]
         for d in [count] if count <= most else paths:
@@ -255,7 +265,7 @@ def _count_parts(rows: list[list[int]]) -> int:
                 parts.append((mul, d))
             else:
                 parts[place] = (mul, parts[place][1] + d)
-    return len(parts)
+    return parts
 
 
 def _couplings(l1: int, l2: int, l3: int) -> list[list[int]]:

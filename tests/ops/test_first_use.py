@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import json
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from equigeo import __version__
+from equigeo._core.files import warn_once
 from equigeo.ops import cuda_status, first_use, kernels_info, run_self_test
 from equigeo.ops.first_use import EXECUTED, SIMULATED, Verdict, key_of, read_verdict, write_verdict
 from tests.ops.simulated import ROOT, WRONG, needs_simulator, printed, run
@@ -358,12 +360,37 @@ def test_a_damaged_file_is_as_good_as_none(cache, content):
     assert read_verdict(KEY) == PASSED
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["a file in its way", "no home"])
+def test_where_nothing_can_be_written_nothing_is_kept(place, tmp_path, monkeypatch, caplog):
+    warn_once.cache_clear()
     file = tmp_path / "file"
     file.write_text("")
-    monkeypatch.setenv("EQUIGEO_CACHE", str(file))
+    no_home = "~nobody-of-this-name/cache"
+    monkeypatch.setenv("EQUIGEO_CACHE", no_home if place == "no home" else str(file))
+    for _ in range(2):
+        write_verdict(KEY, PASSED)
+        assert read_verdict(KEY) is None
+    (record,) = caplog.records
+    assert record.getMessage().startswith("the self-test of CUDA kernels runs again")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
+@pytest.mark.parametrize("change", ["mode of the folder", "mode of the file", "owner"])
+def test_a_verdict_that_others_may_have_written_is_not_read(cache, change, monkeypatch, caplog):
+    warn_once.cache_clear()
     write_verdict(KEY, PASSED)
-    assert read_verdict(KEY) is None
+    file = the_file(cache)
+    assert (file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    if change == "owner":
+        monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    else:
+        (file if change == "mode of the file" else file.parent).chmod(0o720)
+    for _ in range(2):
+        assert read_verdict(KEY) is None
+    (record,) = caplog.records
+    assert "another user owns or may write to" in record.getMessage()
+    write_verdict(KEY, PASSED)  # a file of its own, if the folder may be used
+    assert (read_verdict(KEY) is not None) is (change == "mode of the file")
 
 
 def test_a_verdict_is_about_content_device_driver_and_versions(tmp_path, monkeypatch):

@@ -19,11 +19,11 @@ from torch import nn
 import equigeo.ops.first_use as first_use
 import equigeo.ops.run_time_kernels as run_time
 from bench.cuda_resources import demangled, kernel_name, read_code
+from equigeo._core.files import warn_once
 from equigeo.interop.accelerated.edges import EdgeProduct
 from equigeo.ops import Path as TablePath
 from equigeo.ops import PathTable, Segment, compile_kernels
 from equigeo.ops.first_use import SIMULATED, Verdict, verdict_on_kernels
-from equigeo.ops.runtime import nvrtc
 from equigeo.ops.runtime.kernel_sources import STAND_INS, kernel_sources
 from equigeo.ops.runtime.nvrtc import (
     MOST_SPILLED,
@@ -89,6 +89,8 @@ def test_tables_of_other_forms_have_none():
         (" + ".join(f"{32 * n}x0e" for n in range(1, 14)), "0e", "0e"),  # segments
         (" + ".join(4 * ["32x0e + 32x1o + 32x2e"]), LOW, MANY),  # paths
         (f"{ELEVEN} + 384x4e", LOW, MANY),  # parts
+        ("32x0e + 1024x4e", f"{LOW} + 3o + 4e", "0e"),  # numbers of a source
+        ("1024x0e + 1024x1o", LOW, LOW),  # registers of a lane in a large block
     ):
         assert run_time.known_numbers(table_of(*irreps)) is None
     for degrees in ((1, 0, 0), (1, 1, 3)):  # outside the triangle, with coefficients
@@ -98,7 +100,12 @@ def test_tables_of_other_forms_have_none():
         dims = (32 * first.d, second.d, 32, 32 * third.d)
         wrong = PathTable.from_paths([path], dims, by_output=True)
         assert run_time.known_numbers(wrong) is None
-    for irreps in ((f"{ELEVEN} + 384x1o", LOW, MANY), ("1024x0e", "0e", "0e")):
+    for irreps in (
+        (f"{ELEVEN} + 384x1o", LOW, MANY),
+        ("1024x0e", "0e", "0e"),
+        ("32x0e + 1024x3o", f"{LOW} + 3o", "0e"),
+        ("1024x0e + 1024x1o", "0e + 1o", "0e + 1o"),
+    ):
         assert run_time.known_numbers(table_of(*irreps)) is not None
     empty = PathTable.from_paths([], dims=(32, 1, 0, 32))
     assert run_time.known_numbers(empty) is None
@@ -148,7 +155,7 @@ def test_self_test_has_every_table_that_is_compiled_ahead(tmp_path):
         found = subprocess.run([program], input=text.encode(), check=False, capture_output=True)
         assert found.returncode == (0 if same else 3)
         if same:
-            parts = [run_time._count_parts(table.paths.tolist()) for table in tables]
+            parts = [len(run_time._parts(table.paths.tolist())) for table in tables]
             limits = [run_time.MOST_SEGMENTS, run_time.MOST_PATHS, run_time.MOST_PARTS]
             limits += [run_time.MOST_SUMS, run_time.USUAL_SUMS]
             assert [*map(int, found.stdout.split())] == parts + limits
@@ -221,7 +228,7 @@ def use(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: (9, 0))
     monkeypatch.setattr(run_time, "_sizes", {})
-    nvrtc.warn_once.cache_clear()
+    warn_once.cache_clear()
     return made
 
 
@@ -415,4 +422,4 @@ def test_errors_of_nvrtc_name_the_line(monkeypatch, tmp_path):
     other = replace(program, architecture="sm_1")
     with pytest.raises(CompileError, match="NVRTC"):
         compiled(other, lambda code: code, lambda: compiler)
-    assert not [*(tmp_path / "kernels").iterdir()]
+    assert not [*tmp_path.iterdir()]

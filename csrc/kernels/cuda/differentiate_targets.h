@@ -16,7 +16,8 @@ struct TargetGradients {
   bool wanted;  // whether there are weights of edges, and all three gradients are asked for
 };
 
-// Scratch memory for these, if they are wanted and the table may be a known one.
+// Scratch memory for these, if they are wanted and the table may be a known one: whether it is, the
+// device finds out when memory has been allocated.
 TargetGradients cut_target_gradients(
     const Plan<float>& plan, const EdgeList& edges, bool wanted, Carver& memory);
 

@@ -205,8 +205,9 @@ constexpr KnownPath with_terms(int segment, int l1, int l2, int l3) {
   return path;
 }
 
-// Numbers of a target that a lane holds at most: where all fit, those of one part.
-constexpr int kMostSums = 72, kUsualSums = 56;
+// Numbers of a target that a lane holds at most: where all fit, those of one part. Of a segment of x,
+// unless one channel has more.
+constexpr int kMostSums = 72, kUsualSums = 56, kMostOfSegment = 16;
 
 // Blocks of 32 channels of a segment, for each warp.
 EQUIGEO_HOST_DEVICE constexpr int units_of(const KnownTable& table, int mul) {
@@ -265,10 +266,15 @@ constexpr KnownTable cut_table(KnownTable table, int most) {
     const int units = units_of(table, part.mul);
     part.repeats = (units * part.numbers + most - 1) / most;
     part.repeats = part.repeats < units ? part.repeats : units;
-    while ((units + part.repeats - 1) / part.repeats * part.numbers > most) {
+    int d = 1;  // of the largest segment
+    for (int s = 0; s < table.segments; ++s) {
+      d = table.has(q, s) && table.segment[s].d() > d ? table.segment[s].d() : d;
+    }
+    const auto strands = [&] { return (units + part.repeats - 1) / part.repeats; };
+    while (strands() * part.numbers > most || (strands() > 1 && strands() * d > kMostOfSegment)) {
       ++part.repeats;
     }
-    part.strands = (units + part.repeats - 1) / part.repeats;
+    part.strands = strands();
   }
   return table;
 }

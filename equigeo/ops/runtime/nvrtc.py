@@ -6,25 +6,24 @@ import ctypes
 import hashlib
 import json
 import logging
-import os
 import re
-import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import torch
 
-from equigeo._core.files import cache_path, replace_file
+from equigeo._core.files import read_own, write_own
 
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
-MOST_SPILLED = 512
+MOST_SPILLED = 64
 """Bytes of registers, stored and loaded, with which a kernel is still used."""
 
+_UNCACHED = "compiled CUDA kernels are not kept for the next process"
 FORMAT = 2
 """Version of the files of the cache."""
 
@@ -175,8 +174,7 @@ def compiled(
     # The compiler is part of the key, so that code of another version is never used.
     made_by = compiler()
     key = _key(program, made_by.build)
-    folder = _folder()
-    code = None if folder is None else _read(folder / f"{key}.cubin", key, len(program.kernels))
+    code = _read(f"{key}.cubin", key, len(program.kernels))
     if code is not None:
         try:
             return load(code), _hash(_entry(key, code))
@@ -185,8 +183,7 @@ def compiled(
     _log.info("NVRTC compiles CUDA kernels of a path table, which takes minutes for large tables")
     code = made_by.compile(program)
     loaded, entry = load(code), _entry(key, code)
-    if folder is not None:
-        _write(folder / f"{key}.cubin", entry)
+    write_own("kernels", f"{key}.cubin", _hash(entry).encode() + b"\n" + entry, _UNCACHED)
     return loaded, _hash(entry)
 
 
@@ -200,44 +197,15 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _folder() -> Path | None:
-    """Return the folder of the cache, or None and warn where it cannot be used or trusted."""
-    try:
-        folder = cache_path("kernels")
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
-    except RuntimeError as error:  # there is no home
-        return warn_once(f"{_UNCACHED}: {error}")
-    except OSError as error:
-        return warn_once(f"{_UNCACHED}: {error.strerror}: {error.filename}")
-    if not _is_own(found):
-        return warn_once(f"{_UNCACHED}: another user owns or may write to {folder}")
-    return folder
-
-
-_UNCACHED = "compiled CUDA kernels are not kept for the next process"
-
-
-def _is_own(found: os.stat_result) -> bool:
-    """Return whether no other user can have written a file or folder; true on Windows."""
-    if not hasattr(os, "geteuid"):
-        return True
-    others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return found.st_uid == os.geteuid() and not others
-
-
 def _entry(key: str, code: MachineCode) -> bytes:
     first = json.dumps({"key": key, "symbols": code.symbols})
     return first.encode() + b"\n" + code.cubin
 
 
-def _read(path: Path, key: str, kernels: int) -> MachineCode | None:
+def _read(name: str, key: str, kernels: int) -> MachineCode | None:
     """Return an entry of the cache, or None where it is missing, damaged or of another format."""
     try:
-        with path.open("rb") as file:
-            if not _is_own(os.fstat(file.fileno())):
-                return warn_once(f"{path} is compiled again: another user owns or may write to it")
-            digest, _, entry = file.read().partition(b"\n")
+        digest, _, entry = (read_own("kernels", name) or b"").partition(b"\n")
         if digest != _hash(entry).encode():
             return None
         first, _, cubin = entry.partition(b"\n")
@@ -245,24 +213,6 @@ def _read(path: Path, key: str, kernels: int) -> MachineCode | None:
         code = MachineCode(cubin, tuple(found["symbols"]))
         whole = len(code.symbols) == kernels and _entry(key, code) == entry
         names = all(symbol.isascii() and symbol.isprintable() for symbol in code.symbols)
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError):
+    except (RuntimeError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return code if whole and names else None
-
-
-def _write(path: Path, entry: bytes) -> None:
-    def write(file: BinaryIO) -> None:
-        if hasattr(os, "fchmod"):
-            os.fchmod(file.fileno(), 0o600)
-        file.write(_hash(entry).encode() + b"\n" + entry)
-
-    try:
-        replace_file(path, write)
-    except OSError as error:
-        warn_once(f"{_UNCACHED}: {error.strerror}: {path.parent}")
-
-
-@cache
-def warn_once(text: str) -> None:
-    """Log a warning that this process has not logged before."""
-    _log.warning("%s", text)
