@@ -6,6 +6,7 @@ so that the ops of derivatives are called too.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
-from bench.arithmetic import Arguments
+from bench.arithmetic import Arguments, multiply_accumulates
 from bench.products import PROBLEMS, UNWEIGHTED, operands, weighted_products
 from equigeo import mds, ops
 from equigeo import tensor_products as tp
@@ -201,7 +204,12 @@ ON_THE_CPU: Cases = {
 
 
 class Calls(TorchDispatchMode):
-    """The first call of every op of equigeo, arguments and results by name."""
+    """The first call of every op of equigeo, arguments and results by name; what all calls count.
+
+    Operations that make or change tensors, the bytes of these, multiply-adds, and peak memory.
+    """
+
+    operations = moved = multiply_adds = now = most = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -209,13 +217,31 @@ class Calls(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         result = func(*args, **(kwargs or {}))
-        space, name = func._schema.name.split("::")
-        if space == "equigeo" and name not in self.found:
+        given, results = (
+            [x for x in tree_leaves(tree) if isinstance(x, Tensor)]
+            for tree in ((args, kwargs), result)
+        )
+        if func.namespace == "equigeo":
             names = [argument.name for argument in func._schema.arguments]
-            given = dict(zip(names, args, strict=False)) | (kwargs or {})
-            results = result if isinstance(result, tuple) else (result,)
-            self.found[name] = given, [x.detach().clone() for x in results]
+            named = dict(zip(names, args, strict=False)) | (kwargs or {})
+            copies = [x.detach().clone() for x in results if func._opname not in self.found]
+            self.found.setdefault(func._opname, (named, copies))
+            self.multiply_adds += multiply_accumulates(func._opname, named)
+        elif count := flop_registry.get(func._overloadpacket):
+            self.multiply_adds += count(*args, **(kwargs or {}), out_val=result) // 2
+        known = {id(x.untyped_storage()) for x in given}
+        made = [memory for x in results if id(memory := x.untyped_storage()) not in known]
+        if made or func._schema.is_mutable:
+            self.operations += 1
+            self.moved += sum(x.numel() * x.element_size() for x in (*given, *results))
+        for memory in made:
+            self._keep(memory.nbytes())
+            weakref.finalize(memory, self._keep, -memory.nbytes())
         return result
+
+    def _keep(self, size: int) -> None:
+        self.now += size
+        self.most = max(self.most, self.now)
 
 
 def calls_of(call: Call, inputs: list[Tensor]) -> dict[str, tuple[Arguments, list[Tensor]]]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from equigeo._core.checks import check_device, check_operands, check_row
-from equigeo._core.tensors import computes_in_float32
+from equigeo._core.tensors import computes_in_float32, recording, transforms_active
+from equigeo.ops.edges.gather_sum import gather_sum_op
 from equigeo.ops.edges.rotate_edges import edge_matrices, has_direction, largest_component
 from equigeo.ops.edges.so2_table import SO2Table, Term
 from equigeo.ops.products.channelwise_conv import check_graph
-from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.declare import declare, differentiated, like
 from equigeo.ops.runtime.forward_rules import each_of_a_batch
+from equigeo.ops.runtime.tape import Gradients, Signature
 
 Orders = list[Tensor]
 """Numbers in the frame by order: (edges, 1, width) of order 0, else (edges, 2, width)."""
@@ -128,15 +131,14 @@ class Messages(NamedTuple):
     message: Tensor  # (edges, table.dim_out), without envelope
 
     @classmethod
-    def of(cls, x: Tensor, vectors: Tensor, source: Tensor, order: Tensor, **rest: Any) -> Messages:
-        """Compute the messages from the arguments of the op."""
+    def of(cls, sent: Tensor, edges: Tensor, **rest: Any) -> Messages:
+        """Compute the messages from rows of the edges and the other arguments of the op."""
         flags = {name: rest[name] for name in ("complex_weights", "by_order")}
         table = SO2Table.from_ints(rest["terms_in"], rest["terms_out"], rest["mmax"], **flags)
         scale, bias = rest["scale"], rest["bias"]
-        edges, sent = vectors[order], x[source]
         rotations = edge_matrices(edges, table.lmax)
         modulated = framed = to_orders(sent, rotations, table.terms_in, table.mmax)
-        factors = modulation(None if scale is None else scale[order], rest["radial"], table)
+        factors = modulation(scale, rest["radial"], table)
         if factors is not None:
             modulated = [z * s for z, s in zip(framed, factors, strict=True)]
         matrices = split_matrices(rest["weight"], table)
@@ -147,16 +149,28 @@ class Messages(NamedTuple):
         return cls(table, edges, rotations, sent, framed, factors, modulated, matrices, message)
 
 
+OF_EDGES = ("vectors", "scale", "envelope")
+"""Arguments with a row for each edge, in the order of their own."""
+
+
 def so2_conv_reference(
-    order: Tensor, target: Tensor, ptr: Tensor, envelope: Tensor | None, **rest: Any
+    x: Tensor, source: Tensor, target: Tensor, ptr: Tensor, **arguments: Any
 ) -> Tensor:
     """Reference implementation of :func:`so2_conv`, differentiable by PyTorch alone."""
-    found = Messages.of(order=order, **rest)
+    edges, envelope, rest = _sorted(**arguments)
+    found = Messages.of(x[source], edges, **rest)
     messages = found.message
     if envelope is not None:
-        messages = messages * envelope[order].unsqueeze(-1)
+        messages = messages * envelope.unsqueeze(-1)
     messages = messages.where(has_direction(found.edges), 0)
     return messages.new_zeros(ptr.shape[0] - 1, messages.shape[1]).index_add(0, target, messages)
+
+
+def _sorted(order: Tensor, **arguments: Any) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
+    """Return edges and envelope, and all other arguments, with edges sorted by target."""
+    given = {name: x for name in OF_EDGES if (x := arguments[name]) is not None}
+    rest = arguments | {name: x[order] for name, x in given.items()}
+    return rest.pop("vectors"), rest.pop("envelope"), rest
 
 
 def to_orders(
@@ -167,20 +181,36 @@ def to_orders(
 ) -> Orders:
     """Rotate rows into the frames of their edges and return the components by order."""
     found: list[list[Tensor]] = [[] for _ in range(mmax + 1)]
-    offset = 0
-    for mul, l, swapped in terms:
-        size = mul * (2 * l + 1)
-        block = rows.narrow(1, offset, size).unflatten(1, (2 * l + 1, mul))
-        offset += size
+    for block, (_, l, swapped) in zip(_blocks(rows, terms), terms, strict=True):
         top = min(l, mmax)
-        turned = rotations[l][:, l - top : l + top + 1] @ block
-        found[0].append(turned[:, top : top + 1])
+        turned = (rotations[l][:, l - top : l + top + 1] @ block).unbind(1)
+        found[0].append(turned[top].unsqueeze(1))
         for m in range(1, top + 1):
-            plus, minus = turned[:, top + m], turned[:, top - m]
+            plus, minus = turned[top + m], turned[top - m]
             pair = (-minus, plus) if swapped else (plus, minus)
             found[m].append(torch.stack(pair, dim=1))
     empty = rows.new_zeros(rows.shape[0], 2, 0)
     return [torch.cat([empty[:, : 1 + (m > 0)], *parts], dim=2) for m, parts in enumerate(found)]
+
+
+# The gradient of one split is one copy, that of many slices as many sums of whole rows.
+def _blocks(rows: Tensor, terms: tuple[Term, ...]) -> Iterator[Tensor]:
+    """Yield the components of each term, (edges, 2 l + 1, copies)."""
+    parts = rows.split([mul * (2 * l + 1) for mul, l, _ in terms], dim=1)
+    for part, (mul, l, _) in zip(parts, terms, strict=True):
+        yield part.unflatten(1, (2 * l + 1, mul))
+
+
+def _copies(
+    orders: Orders, terms: tuple[Term, ...]
+) -> Iterator[list[Tensor]]:  # by order, (edges, 1 or 2, copies)
+    """Yield the numbers of each term in the frames."""
+    parts = [
+        iter(part.split([mul for mul, l, _ in terms if l >= m], dim=-1))
+        for m, part in enumerate(orders)
+    ]
+    for _, l, _ in terms:
+        yield [next(part) for part in parts[: l + 1]]
 
 
 def from_orders(
@@ -188,11 +218,9 @@ def from_orders(
 ) -> Tensor:
     """Apply the transpose of :func:`to_orders`, (edges, components)."""
     parts = []
-    offsets = [0] * (mmax + 1)
-    for mul, l, swapped in terms:
+    for here, (_, l, swapped) in zip(_copies(orders, terms), terms, strict=True):
         top = min(l, mmax)
-        here = [orders[m].narrow(2, offsets[m], mul) for m in range(top + 1)]
-        plus, minus = [here[0][:, 0]], []
+        plus, minus = [here[0].squeeze(1)], []
         for m in range(1, top + 1):
             pair = here[m].unbind(1)
             plus.append(pair[1] if swapped else pair[0])
@@ -200,8 +228,6 @@ def from_orders(
         framed = torch.stack([*minus[::-1], *plus], dim=1)
         rows = rotations[l][:, l - top : l + top + 1]
         parts.append((rows.mT @ framed).flatten(1))
-        for m in range(top + 1):
-            offsets[m] += mul
     return torch.cat([orders[0].new_zeros(orders[0].shape[0], 0), *parts], dim=1)
 
 
@@ -222,12 +248,12 @@ def mix(orders: Orders, matrices: list[tuple[Tensor, Tensor | None]]) -> Orders:
     """Multiply each order by its complex matrix."""
     found = []
     for part, (real, imaginary) in zip(orders, matrices, strict=True):
-        # (A + iB)(a + ib) = (A a - B b) + i (A b + B a)
-        mixed = part @ real.mT
-        if imaginary is not None:
-            plus, minus = (part @ imaginary.mT).unbind(1)
-            mixed = mixed + torch.stack([-minus, plus], dim=1)
-        found.append(mixed)
+        if imaginary is None:
+            found.append(part @ real.mT)
+            continue
+        # (A + iB)(a + ib) = (A a - B b) + i (A b + B a), as one product: its gradients are few.
+        rows = torch.cat([real, -imaginary], dim=1), torch.cat([imaginary, real], dim=1)
+        found.append((part.flatten(1) @ torch.cat(rows).mT).unflatten(1, (2, real.shape[0])))
     return found
 
 
@@ -267,16 +293,34 @@ FEATURES = ("x", "vectors", "weight", "bias", "scale", "radial", "envelope")
 
 
 def so2_conv_backward_reference(
-    grad: Tensor, target: Tensor, of_vectors: bool, of_weights: bool, **rest: Any
+    grad: Tensor, x: Tensor, source: Tensor, target: Tensor, order: Tensor, **arguments: Any
 ) -> tuple[Tensor, ...]:
     """Return the gradients of :func:`~equigeo.ops.so2_conv` in the order of its tensors."""
-    found = Messages.of(**rest)
-    table, rotations, edges = found.table, found.rotations, found.edges
-    x, source, order, envelope = (rest[name] for name in ("x", "source", "order", "envelope"))
-    arriving = torch.where(has_direction(edges), grad[target], 0)
+    edges, envelope, rest = _sorted(order, **arguments)
+    found = gradients_of_edges(grad[target], x[source], edges, envelope, **rest)
+    given = torch.zeros_like(order).index_copy(0, order, torch.arange(order.shape[0]).to(order))
+    named = dict(zip(FEATURES, found, strict=True))
+    named |= {name: named[name][given] for name in OF_EDGES if arguments[name] is not None}
+    named["x"] = torch.zeros_like(x).index_add(0, source, named["x"])
+    return tuple(named.values())
+
+
+def gradients_of_edges(
+    grad: Tensor,  # (edges, dim_out), of their targets
+    x: Tensor,  # (edges, dim_in), of their sources
+    vectors: Tensor,
+    envelope: Tensor | None,
+    of_vectors: bool,
+    of_weights: bool,
+    **rest: Any,
+) -> tuple[Tensor, ...]:
+    """Return the gradients of :func:`so2_conv`, those of features by edge."""
+    found = Messages.of(x, vectors, **rest)
+    table, rotations = found.table, found.rotations
+    arriving = torch.where(has_direction(vectors), grad, 0)
     to_envelope = (arriving * found.message).sum(1)
     if envelope is not None:
-        arriving = arriving * envelope[order].unsqueeze(-1)
+        arriving = arriving * envelope.unsqueeze(-1)
 
     pulled = to_orders(arriving, rotations, table.terms_out, table.mmax)
     to_modulated = mix(pulled, transposed(found.matrices))
@@ -288,20 +332,19 @@ def so2_conv_backward_reference(
     # No Wigner matrix is differentiated: the gradient of an edge is (tau x u) / |r| with the torque
     # tau_k = g . G_k y - gx . G_k x, where y is the message and gx its gradient by the features.
     turned = torque(arriving, found.message, table.terms_out)
-    turned = turned - torque(to_sent, found.sent, table.terms_in)
+    turned = turned - torque(to_sent, x, table.terms_in)
     to_factors, scale, radial = sum_of_orders(products, table), rest["scale"], rest["radial"]
-    given = torch.zeros_like(order).index_copy(0, order, torch.arange(order.shape[0]).to(order))
     missing = to_sent[:0, :0]  # of another result, so that it is differentiated like one
     kept = 1 if of_weights else 0
     to_scale = to_factors if radial is None else to_factors @ radial.mT
     return (
-        torch.zeros_like(x).index_add(0, source, to_sent),
-        (1 if of_vectors else 0) * _edge_gradient(edges, turned)[given],
+        to_sent,
+        (1 if of_vectors else 0) * _edge_gradient(vectors, turned),
         kept * outer(pulled, found.modulated, table),
         missing if rest["bias"] is None else kept * pulled[0].sum((0, 1)),
-        missing if scale is None else to_scale[given],
-        missing if scale is None or radial is None else kept * (scale[order].mT @ to_factors),
-        missing if envelope is None else to_envelope[given],
+        missing if scale is None else to_scale,
+        missing if scale is None or radial is None else kept * (scale.mT @ to_factors),
+        missing if envelope is None else to_envelope,
     )
 
 
@@ -314,10 +357,12 @@ def outer(left: Orders, right: Orders, table: SO2Table) -> Tensor:
     """Return the weight gradient from that of the result of :func:`mix`, (weight_numel,)."""
     parts = []
     for m, (arriving, sent) in enumerate(zip(left, right, strict=True)):
-        parts.append(torch.einsum("esn,esk->nk", arriving, sent))
-        if table.complex_weights and m > 0:
-            (plus, minus), (a, b) = arriving.unbind(1), sent.unbind(1)
-            parts.append(minus.mT @ a - plus.mT @ b)
+        if m == 0 or not table.complex_weights:
+            parts.append(torch.einsum("esn,esk->nk", arriving, sent))
+            continue
+        both = arriving.flatten(1).mT @ sent.flatten(1)
+        (plus, crossed), (back, minus) = (row.chunk(2, dim=1) for row in both.chunk(2))
+        parts += [plus + minus, back - crossed]
     return torch.cat([part.flatten() for part in parts])
 
 
@@ -326,14 +371,7 @@ def sum_of_orders(orders: Orders, table: SO2Table) -> Tensor:
     summed = [part.sum(1) for part in orders]
     if table.by_order:
         return torch.cat(summed, dim=1)
-    parts, offsets = [], [0] * len(summed)
-    for mul, l, _ in table.terms_in:
-        total = summed[0].narrow(1, offsets[0], mul)
-        for m in range(1, min(l, table.mmax) + 1):
-            total = total + summed[m].narrow(1, offsets[m], mul)
-        for m in range(min(l, table.mmax) + 1):
-            offsets[m] += mul
-        parts.append(total)
+    parts = [sum(here[1:], here[0]) for here in _copies(summed, table.terms_in)]
     return torch.cat([summed[0][:, :0], *parts], dim=1)
 
 
@@ -354,13 +392,8 @@ def torque(
 ) -> Tensor:  # (rows, 3)
     """Return the torque g . G_k y for the generators G_k of rotations about x, y and z."""
     total = left.new_zeros(left.shape[0], 3)
-    offset = 0
-    for mul, l, _ in terms:
-        size = mul * (2 * l + 1)
-        shape = (2 * l + 1, mul)
-        g, y = (x.narrow(1, offset, size).unflatten(1, shape) for x in (left, right))
+    for g, y, (_, l, _) in zip(_blocks(left, terms), _blocks(right, terms), terms, strict=True):
         total = total + torch.einsum("kij,eij->ek", g.new_tensor(_entries(l)), g @ y.mT)
-        offset += size
     return total
 
 
@@ -397,11 +430,71 @@ def gradients(
     return {name: to for name, to in zip(FEATURES, found, strict=True) if name in needed}
 
 
+CHUNK = 2**31
+"""Bytes of intermediate values, about, from which second gradients are computed at a time."""
+NUMBERS = 12
+"""Intermediate numbers of an edge, at most, for each component of its source and its message."""
+
+_second = Signature.parse(BACKWARD_SCHEMA), ("grad", *FEATURES)
+_of_all = differentiated(so2_conv_backward_reference, *_second)
+_of_rows = differentiated(gradients_of_edges, *_second)
+
+
+def second_gradients(*arriving: Tensor, **arguments: Any) -> Gradients:
+    """Backward rule of the gradients: differentiate their reference, a chunk of edges at a time."""
+    if recording() or transforms_active():
+        return _of_all(*arriving, **arguments)
+    order = arguments["order"]
+    size = arguments["grad"].shape[1] + arguments["x"].shape[1]
+    most = max(1, CHUNK // (NUMBERS * max(1, size) * arguments["x"].element_size()))
+    total: Gradients = {}
+    parts: dict[str, list[Tensor]] = {}
+    for first in range(0, max(1, order.shape[0]), most):
+        for name, slope in _of_edges(arriving, arguments, slice(first, first + most)).items():
+            if name in OF_EDGES:
+                parts.setdefault(name, []).append(slope)
+            else:
+                known = total.get(name)
+                total[name] = slope if known is None else known + slope
+    for name, slopes in parts.items():
+        total[name] = torch.zeros_like(arguments[name]).index_copy(0, order, torch.cat(slopes))
+    return total
+
+
+def _of_edges(
+    arriving: tuple[Tensor, ...], arguments: dict[str, Any], chunk: slice
+) -> dict[str, Tensor]:
+    """Return what some edges add to second gradients, or their rows of those of edges."""
+    source, target, own = (arguments[name][chunk] for name in ("source", "target", "order"))
+    rows = {"grad": target, "x": source} | dict.fromkeys(OF_EDGES, own)
+    rows = {name: at for name, at in rows.items() if arguments[name] is not None}
+    local = arguments | {name: arguments[name][at] for name, at in rows.items()}
+    named = zip(FEATURES, arriving, strict=True)
+    along = (to[rows[name]] if name in rows else to for name, to in named)
+    found = cast(dict[str, Tensor], _of_rows(*along, **local))
+    # Edges have rows of their own until here, so that these sums have a fixed order.
+    for name in ("grad", "x"):
+        found[name] = _sum_at(found[name], rows[name], arguments[name].shape[0])
+    return found
+
+
+def _sum_at(
+    rows: Tensor,  # (edges, components)
+    end: Tensor,  # (edges,)
+    count: int,
+) -> Tensor:  # (count, components)
+    """Sum rows of edges at their ends."""
+    ends, order = end.sort(stable=True)
+    ptr = torch.searchsorted(ends, torch.arange(count + 1, device=end.device))
+    each = torch.arange(rows.shape[0] + 1, device=end.device)
+    return gather_sum_op(rows, order, ptr, end, each)
+
+
 so2_conv_backward = declare(
     BACKWARD_SCHEMA,
     reference=so2_conv_backward_reference,
     fake=like(*FEATURES),
-    backward=("grad", *FEATURES),
+    backward=second_gradients,
     batch=each_of_a_batch("so2_conv_backward"),
 )
 

@@ -50,7 +50,7 @@ def declare(  # noqa: PLR0913 - all by name
     # results and gradients are rounded once.
     signature = Signature.parse(schema)
     if not callable(backward):
-        backward = _differentiate(reference, signature, backward)
+        backward = differentiated(reference, signature, backward)
     tape = Tape(signature, backward, forward, results, constant_results, rest)
     body = by_position(reference, signature.arguments)
     shapes = by_position(fake, signature.arguments)
@@ -132,7 +132,7 @@ def like(
     return fake
 
 
-def _differentiate(
+def differentiated(
     reference: Function, signature: Signature, names: Sequence[str]
 ) -> Callable[..., Gradients]:
     """Return a backward rule that lets PyTorch differentiate the reference by some arguments."""
