@@ -6,6 +6,11 @@
 For every op, one table, kernel by kernel: registers and spills from the compiler; 32-byte sectors
 of global memory that warps touch, against the least for as many bytes; turns that shared memory
 takes, against the least without conflicts of banks; barriers.
+
+    python -m bench.cuda_model --floors --output bench/results/cuda_floors.json
+
+needs neither: least times of the problems of ``bench/gpu_times.py``, by bytes of inputs and results
+and by multiply-adds, beside operations that PyTorch counts, their bytes, and peak memory.
 """
 
 from __future__ import annotations
@@ -22,8 +27,11 @@ from typing import Any
 import torch
 
 from bench.cuda_resources import Resources, kernel_name, read_log
-from bench.op_calls import all_calls
+from bench.gpu_times import PROBLEMS, passes
+from bench.op_calls import Calls, all_calls
 from bench.recorder import Record, parsed
+from bench.schema import RESULTS
+from equigeo.ops.edges import so2_conv
 from equigeo.ops.self_test_cases import all_cases
 
 
@@ -111,6 +119,39 @@ def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str
     }
 
 
+LEAST = {"forward": (1, 1, 1), "both": (3, 2, 3), "second": (6, 4, 7)}
+"""How often inputs, results and multiply-adds of the forward pass count; passes add up."""
+MULTIPLY_ADDS = 132 * 128 * 1.755e9  # of an H100 in a second
+
+
+def floors(name: str, times: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Least microseconds of all passes of a problem of a record, and what PyTorch counts there."""
+    # All counts are linear in the edges, if chunks shrink with them.
+    few, more = (counts(name, times["edges"] // n, 2**31 // n) for n in (32, 16))
+    found = {k: {of: n + 31 * (more[k][of] - n) for of, n in row.items()} for k, row in few.items()}
+    for kind, row in found.items():
+        issued = LEAST[kind][2] * found["forward"]["multiply-adds"] / MULTIPLY_ADDS
+        row["least us"] = 1e6 * max(row["least bytes"] / times["bytes per second, copy"], issued)
+        row["measured"] = times["microseconds"][f"{name}, {kind}"]["ours"] / row["least us"]
+    return found
+
+
+def counts(name: str, edges: int, chunk: int) -> dict[str, dict[str, float]]:
+    """What the passes of a problem count; ``chunk`` is that of convolutions by orders."""
+    so2_conv.CHUNK, found = chunk, {}
+    problem, inputs = PROBLEMS[name](torch.device("cpu"), edges)
+    sizes = sum(x.nbytes for x in inputs), problem["ours"](*inputs).nbytes
+    for kind, call in passes({"ours": problem["ours"]}, inputs).items():
+        with Calls() as calls:
+            call["ours"]()
+        found[kind] = {
+            "least bytes": sum(n * size for n, size in zip(LEAST[kind][:2], sizes, strict=True)),
+            **{"moved bytes": calls.moved, "peak bytes": calls.most},
+            **{"operations": calls.operations, "multiply-adds": calls.multiply_adds},
+        }
+    return found
+
+
 def show(name: str, table: dict[str, Any]) -> None:
     print(name)
     for row in table["kernels"]:
@@ -127,12 +168,19 @@ def main() -> None:
     parser.add_argument("--libraries", type=Path, default=Path("build/simulated"))
     parser.add_argument("--log", type=Path, default=Path("build/cuda/build.log"))
     parser.add_argument("--select", default="", help="tables whose name has this")
+    parser.add_argument("--floors", action="store_true", help="least times of the problems")
     parser.add_argument("--calls", type=Path, help=argparse.SUPPRESS)
     options = parsed(parser)
     if options.calls:
         run_calls(options.calls)
         return
     torch.set_num_threads(1)
+    if options.floors:
+        record = Record(options.output)
+        times = json.loads((RESULTS / "gpu_times.json").read_text())["times"]
+        measured = (n for n in PROBLEMS if f"{n}, second" in times["microseconds"])
+        record.write({"problems": {n: floors(n, times) for n in measured if options.select in n}})
+        return
     resources = list(read_log(options.log.read_text()))
     record = Record(options.output)
     found = tables(options.libraries, resources, options.select)
