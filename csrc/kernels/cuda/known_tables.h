@@ -205,8 +205,8 @@ constexpr KnownPath with_terms(int segment, int l1, int l2, int l3) {
   return path;
 }
 
-// Numbers of a target that a lane holds at most: where all fit, those of one part. Of a segment of x,
-// unless one channel has more.
+// Numbers of a target that a lane holds at most: where all fit, those of one part. Of a segment of
+// x, unless one channel has more.
 constexpr int kMostSums = 72, kUsualSums = 56, kMostOfSegment = 16;
 
 // Blocks of 32 channels of a segment, for each warp.
