@@ -17,7 +17,7 @@ from torch import Tensor
 from bench import products as channels
 from bench import so2_conv as orders
 from bench.op_calls import ELEMENTS, MACE, calls_of
-from bench.peers import agree, drawn
+from bench.peers import agree, drawn, with_compiled
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex, neighbor_list
 from equigeo.interop import cuequivariance, to_e3nn
@@ -50,7 +50,35 @@ def channelwise_conv(layout: str, device: torch.device, edges: int) -> Problem:
         return x.new_zeros(nodes, messages.shape[1]).index_add(0, index[1], messages)
 
     calls = {"ours": lambda x, y, w: conv(x, graph, y, w), who: by_messages}
+    if who == "e3nn" and device.type == "cuda":
+        calls["e3nn, compile"] = with_compiled(by_messages)["compile"]
+        calls |= fused_convs(theirs, *index)
     return calls, on(device, channels.operands(conv, nodes, edges))
+
+
+def fused_convs(product: Any, source: Tensor, target: Tensor) -> dict[str, Callable[..., Tensor]]:
+    """Convolutions of other libraries by the product of e3nn, where they are installed."""
+    irreps = product.irreps_in1, product.irreps_in2, product.irreps_out
+    paths = [
+        (i.i_in1, i.i_in2, i.i_out, i.connection_mode, i.has_weight, i.path_weight)
+        for i in product.instructions
+    ]
+    calls: dict[str, Callable[..., Tensor]] = {}
+    if find_spec("openequivariance"):
+        oeq = import_module("openequivariance")
+        own = {"shared_weights": False, "internal_weights": False}
+        problem = oeq.TPProblem(*(oeq.Irreps(str(x)) for x in irreps), paths, **own)
+        atomic, fixed = (oeq.TensorProductConv(problem, deterministic=d) for d in (False, True))
+        order = target.argsort(stable=True)  # edges of the fixed order are sorted by target
+        ends = target[order], source[order], source[order].argsort(stable=True)
+        calls["OpenEquivariance"] = lambda x, y, w: atomic(x, y, w, target, source)
+        calls["OpenEquivariance, deterministic"] = lambda x, y, w: fixed(
+            x, y[order], w[order], *ends
+        )
+    if find_spec("flashTP_e3nn"):
+        flash = import_module("flashTP_e3nn").uvu_TP(*irreps, paths, device="cuda")
+        calls["FlashTP"] = lambda x, y, w: flash(x, y, w, source.int(), target.int())
+    return calls
 
 
 def fully_connected_product(device: torch.device, edges: int) -> Problem:
@@ -78,9 +106,9 @@ def symmetric_contraction(device: torch.device, edges: int) -> Problem:
     return calls, on(device, drawn((nodes, ours.irreps_in.dim)))
 
 
-def so2_conv(device: torch.device, edges: int) -> Problem:
-    """As in UMA: degrees up to 4, orders up to 2, 128 channels, bias and modulation by orders."""
-    size = 4, 2, 128
+def so2_conv(lmax: int, device: torch.device, edges: int) -> Problem:
+    """As in UMA: orders up to 2, 128 channels, bias and modulation by orders."""
+    size = lmax, 2, 128
     index, graph = random_graph(device, edges)
     index = index[:, index[1].argsort(stable=True)]  # as the peer takes edges
     graph = EdgeIndex.from_edges(index, graph.num_sources, graph.num_targets)
@@ -138,7 +166,8 @@ PROBLEMS: dict[str, Callable[[torch.device, int], Problem]] = {
     "fully_connected_product, 16x0e + 16x1o": fully_connected_product,
     "spherical_harmonics, degrees 0 to 3": spherical_harmonics,
     "symmetric_contraction, 128 channels, ir_mul": symmetric_contraction,
-    "so2_conv, degrees up to 4, orders up to 2": so2_conv,
+    "so2_conv, degrees up to 4, orders up to 2": partial(so2_conv, 4),
+    "so2_conv, degrees up to 2, orders up to 2": partial(so2_conv, 2),
     "gather_sum, 128 channels": gather_sum,
     "segment_attention, 4 heads of 32": segment_attention,
     "neighbor_list, copper": neighbor_lists,
@@ -178,16 +207,18 @@ def on(device: torch.device, inputs: Iterable[Tensor]) -> list[Tensor]:
     return [x.detach().to(device).requires_grad_() for x in inputs]
 
 
-def measure_ops(device: torch.device, edges: int, rounds: int) -> dict[str, Any]:
+def measure_ops(
+    device: torch.device, edges: int, rounds: int, names: Iterable[str] = PROBLEMS
+) -> dict[str, Any]:
     """Microseconds of each call, in float32, after a comparison of the results."""
     found: dict[str, Any] = {
         "edges": edges, "rounds": rounds, "cuEquivariance": cue_method(device),
         "bytes per second, copy": copied(device, rounds), "microseconds": {}, "spread": {},
-        "megabytes": {}, "share of the copy": {}, "failures": [],
+        "megabytes": {}, "share of the copy": {}, "without": {}, "failures": [],
     }  # fmt: skip
-    for name, make in PROBLEMS.items():
+    for name in names:
         try:
-            measure(found, name, *make(device, edges), device, rounds)
+            measure(found, name, *PROBLEMS[name](device, edges), device, rounds)
         except Exception as error:  # the others go on
             text = " ".join(str(error).split())[:300]
             found["failures"].append(f"{name}: {type(error).__name__}: {text}")
@@ -202,14 +233,16 @@ def measure(
     device: torch.device,
     rounds: int,
 ) -> None:
-    """All passes of one problem."""
-    results = [call(*inputs) for call in calls.values()]
-    for other in results[:-1]:
-        agree(other, results[-1])
+    """All passes of one problem, of a peer those that it has."""
+    calls = existing(found, name, {who: partial(call, *inputs) for who, call in calls.items()})
+    results = [call() for call in calls.values()]
+    for other in results[1:]:
+        agree(results[0], other)
     size = sum(x.numel() * x.element_size() for x in (*inputs, results[0]))
     del results
-    for kind, timed in passes(calls, inputs).items():
+    for kind, every in passes(calls, inputs).items():
         key = f"{name}, {kind}"
+        timed = existing(found, key, every)
         seconds = in_turn(timed, device, rounds)
         found["microseconds"][key] = {who: micro(median(s)) for who, s in seconds.items()}
         found["spread"][key] = {
@@ -224,30 +257,42 @@ def measure(
             }
 
 
+def existing(found: dict[str, Any], name: str, calls: dict[str, Call]) -> dict[str, Call]:
+    """Calls that return, ours always; errors of others are kept."""
+    kept = dict(calls)
+    for who, call in calls.items():
+        try:
+            call()
+        except Exception as error:
+            if who == "ours":
+                raise
+            found["without"][f"{name}, {who}"] = " ".join(str(error).split())[:200]
+            del kept[who]
+    return kept
+
+
 def micro(seconds: float) -> float:
     return round(1e6 * seconds, 2)
 
 
-def passes(
-    calls: dict[str, Callable[..., Tensor]], inputs: list[Tensor]
-) -> dict[str, dict[str, Call]]:
+def passes(calls: dict[str, Call], inputs: list[Tensor]) -> dict[str, dict[str, Call]]:
     """The forward pass without a graph, both passes, and what training on forces adds."""
 
-    def forward(call: Callable[..., Tensor]) -> Tensor:
-        with torch.no_grad():
-            return call(*inputs)
-
-    def both(call: Callable[..., Tensor]) -> Any:
-        result = call(*inputs)
+    def both(call: Call) -> Any:
+        result = call()
         return torch.autograd.grad(result, inputs, torch.ones_like(result))
 
-    def second(call: Callable[..., Tensor]) -> Any:
-        result = call(*inputs)
+    def second(call: Call) -> Any:
+        result = call()
         slopes = torch.autograd.grad(result, inputs, torch.ones_like(result), create_graph=True)
         return torch.autograd.grad(sum(x.square().sum() for x in slopes), inputs)
 
-    kinds = [forward]
-    result = next(iter(calls.values()))(*inputs)
+    def forward(call: Call) -> Tensor:
+        with torch.no_grad():
+            return call()
+
+    kinds: list[Callable[[Call], Any]] = [forward]
+    result = next(iter(calls.values()))()
     if result.requires_grad:
         slopes = torch.autograd.grad(result, inputs, torch.ones_like(result), create_graph=True)
         # Sums have no second derivatives.

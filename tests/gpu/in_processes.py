@@ -25,13 +25,18 @@ LIMIT = 240  # seconds of a process
 
 
 def check_rows(
-    part: str, device: torch.device, select: Sequence[str], jobs: int, limit: float = LIMIT
+    part: str,
+    device: torch.device,
+    select: Sequence[str],
+    jobs: int,
+    names: Sequence[str] | None = None,  # by default all that are selected
+    limit: float = LIMIT,
 ) -> dict[str, Any]:
     """Rows and failures of a part, by as many processes at a time as there are jobs."""
     check, names_of, count = PARTS[part]
+    names = names_of(select) if names is None else names
     if jobs == 1:
-        return check(device, select)
-    names = names_of(select)
+        return check(device, select, names)
     groups = [names[k : k + count] for k in range(0, len(names), count)]
     with TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
 

@@ -2,40 +2,49 @@
 
 The self-test; every row of the op table, with two orders of gradients, against the reference
 implementation, twice; every layer of the mode matrix; neighbor lists, twice; times of ops beside
-their peers; kernels that are compiled at run time beside the general ones. Ends with 1 where
-something is wrong, which the record then lists under ``"failures"``.
+the peers that are installed; kernels that are compiled at run time beside the general ones; models
+of other libraries before and after they are accelerated. Ends with 1 where something is wrong,
+which the record then lists under ``"failures"``.
+
+After ``--minutes`` nothing new is begun: it ends with 3, and the same command with ``--resume``
+goes on. So does one in the environment of another library, with ``--part models``.
 
 ``--simulate`` goes the same way with tensors of the CPU and simulated kernels, which must be
 loaded; times then say nothing.
 """
 
 import argparse
+import json
+import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench.gpu_times import measure_ops
+from bench.gpu_times import PROBLEMS, measure_ops
 from bench.recorder import circumstances, write_json
 from equigeo.ops import cuda_status, kernels_info, run_self_test
-from tests.gpu.compiled_rows import check_compiled
+from tests.gpu.compiled_rows import FAMILIES, check_compiled
 from tests.gpu.in_processes import check_rows
+from tests.gpu.layer_rows import layer_names
 from tests.gpu.list_rows import check_lists
+from tests.gpu.model_rows import check_models, model_names
+from tests.gpu.op_rows import op_names
 from tests.ops.run_simulated import say
 
-PARTS = ("ops", "layers", "lists", "times", "compiled")
+Check = Callable[[torch.device, argparse.Namespace, list[str]], dict[str, Any]]
 NO_CARD = "error: PyTorch finds no CUDA card here, or has no CUDA"
 AND_NOW = "with EQUIGEO_CUDA_SELF_TEST=0, make gpu goes on and says which rows are wrong"
 SKIPPED = os.environ.get("EQUIGEO_CUDA_SELF_TEST") == "0"
 NO_KERNELS = "error: no CUDA kernels are loaded; make gpu builds them"
 
 
-def main(arguments: list[str]) -> int:
+def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=Path, help="a file of JSON")
     parser.add_argument("--simulate", action="store_true", help="on the CPU, by simulated kernels")
@@ -43,18 +52,28 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--edges", type=int, default=32768, help="size of what is timed")
     parser.add_argument("--rounds", type=int, default=20, help="calls that are timed")
     parser.add_argument("--jobs", type=int, default=1, help="processes that check rows")
-    parser.add_argument("--part", action="append", choices=PARTS, help="all by default")
-    options = parser.parse_args(arguments)
-    if message := missing(options.simulate):
+    parser.add_argument("--part", action="append", help=f"of {', '.join(PARTS)}; by default all")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="of this call")
+    parser.add_argument("--resume", action="store_true", help="keep the rows of the file")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    until = time.perf_counter() + 60 * options.minutes
+    if message := missing(options.simulate) or unknown(options.part):
         sys.stderr.write(message + "\n")
         return 1
     device = torch.device("cpu" if options.simulate else "cuda")
-    record = gathered(device, options)
+    record = begun(device, options)
+    left = 0 if record["failures"][-1:] == [AND_NOW] else gather(record, device, options, until)
     write_json(options.output, record)
     for failure in record["failures"]:
         say(failure)
     say(f"{len(record['failures'])} failures; all of it is in {options.output}")
-    return int(bool(record["failures"]))
+    if left:
+        say(f"{left} rows are left: the same command with --resume goes on")
+    return 1 if record["failures"] else 3 * bool(left)
 
 
 def missing(simulate: bool) -> str:
@@ -66,36 +85,91 @@ def missing(simulate: bool) -> str:
     return "" if kernels_info()["cuda"] else NO_KERNELS
 
 
-def gathered(device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
-    """The record; a part that ends with an error is a failure, and the others go on."""
-    verdict = None if SKIPPED else run_self_test(device)
-    record: dict[str, Any] = {
-        "command": " ".join(["python -m tests.gpu.run", *sys.argv[1:]]),
-        "circumstances": circumstances() | described(device),
-        "self-test": asdict(verdict) if verdict else "skipped",
-        "failures": [],
-    }
-    if verdict and not verdict.has_passed:
-        record["failures"] = [f"self-test: {verdict.worst}", AND_NOW]
+def unknown(parts: Sequence[str] | None) -> str:
+    """What is wrong with the names of parts, or nothing."""
+    wrong = set(parts or ()) - set(PARTS)
+    return f"error: there is no part {', '.join(sorted(wrong))}" if wrong else ""
+
+
+def begun(device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
+    """A new record with the self-test, or the one that is continued."""
+    here = circumstances() | described(device)
+    if options.resume and options.output.exists():
+        record: dict[str, Any] = json.loads(options.output.read_text("utf-8"))
+        for name in ("code", "device"):
+            if (was := record["circumstances"].get(name)) != here.get(name):
+                raise SystemExit(f"error: {options.output} was made with {name} {was}")
         return record
-    parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "ops": lambda: check_rows("ops", device, options.select, options.jobs),
-        "layers": lambda: check_rows("layers", device, options.select, options.jobs),
-        "lists": lambda: check_lists(device),
-        "times": lambda: measure_ops(device, options.edges, options.rounds),
-        "compiled": lambda: check_compiled(device, options.edges, options.rounds),
+    verdict = None if SKIPPED else run_self_test(device)
+    passed = verdict is None or verdict.has_passed
+    return {
+        "command": " ".join(["python -m tests.gpu.run", *sys.argv[1:]]),
+        "circumstances": here,
+        "self-test": asdict(verdict) if verdict else "skipped",
+        "failures": [] if passed or verdict is None else [f"self-test: {verdict.worst}", AND_NOW],
     }
-    for name, part in parts.items():
-        if name not in (options.part or PARTS):
+
+
+def gather(
+    record: dict[str, Any], device: torch.device, options: argparse.Namespace, until: float
+) -> int:
+    """Add rows to the record until there are none, or no time, and return how many are left."""
+    left = 0
+    for name, (names_of, count, check) in PARTS.items():
+        if options.part and name not in options.part:
             continue
-        start = time.perf_counter()
-        try:
-            record[name] = part()
-        except Exception as error:
-            record[name] = {"failures": [f"{type(error).__name__}: {error}"]}
-        record["failures"] += [f"{name}: {text}" for text in record[name].pop("failures", [])]
-        say(f"{name}: {time.perf_counter() - start:.0f} s")
-    return record
+        start, part = time.perf_counter(), record.setdefault(name, {"done": []})
+        names = [row for row in names_of(options) if row not in part["done"]]
+        count = max(count, 4 * count * (options.jobs - 1))
+        while names and time.perf_counter() < until:
+            some, names = names[:count], names[count:]
+            try:
+                found = check(device, options, some)
+            except Exception as error:
+                found = {"failures": [f"{some[0]} ...: {type(error).__name__}: {error}"]}
+            record["failures"] += [f"{name}: {text}" for text in found.pop("failures", [])]
+            part["done"] += some
+            merge(part, found)
+            write_json(options.output, record)
+        left += len(names)
+        say(f"{name}: {time.perf_counter() - start:.0f} s, {len(names)} rows left")
+    return left
+
+
+def merge(into: dict[str, Any], found: dict[str, Any]) -> None:
+    """Add results of further rows."""
+    for name, value in found.items():
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            merge(into[name], value)
+        else:
+            into[name] = value
+
+
+def processes(part: str) -> Check:
+    return lambda device, given, names: check_rows(part, device, given.select, given.jobs, names)
+
+
+PARTS: dict[str, tuple[Callable[[argparse.Namespace], list[str]], int, Check]] = {
+    "ops": (lambda given: op_names(given.select), 3, processes("ops")),
+    "layers": (lambda given: layer_names(given.select), 6, processes("layers")),
+    "lists": (lambda given: ["lists"], 1, lambda device, given, names: check_lists(device)),
+    "times": (
+        lambda given: list(PROBLEMS),
+        1,
+        lambda device, given, names: measure_ops(device, given.edges, given.rounds, names),
+    ),
+    "compiled": (
+        lambda given: list(FAMILIES),
+        1,
+        lambda device, given, names: check_compiled(device, given.edges, given.rounds, names),
+    ),
+    "models": (
+        lambda given: model_names(),
+        1,
+        lambda device, given, names: check_models(device, given.rounds, names),
+    ),
+}
+"""Names of rows, how many of them are checked at once, and what checks them."""
 
 
 def described(device: torch.device) -> dict[str, Any]:

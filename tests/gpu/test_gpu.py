@@ -16,6 +16,7 @@ from tests.gpu import run as program
 from tests.gpu.in_processes import check_rows, in_process
 from tests.gpu.layer_rows import MODES, check_layers, outcome
 from tests.gpu.list_rows import check_lists
+from tests.gpu.model_rows import check_models
 from tests.gpu.op_rows import check_ops
 from tests.modes.row import Row, randn
 from tests.ops.simulated import ROOT, WRONG, needs_simulator, run
@@ -58,6 +59,25 @@ def test_list_rows_pass_on_the_cpu_and_a_wrong_list_is_a_failure(monkeypatch):
     monkeypatch.setattr(cell_list, "closer", lambda *given: closer(*given) & False)
     failures = check_lists(CPU)["failures"]
     assert failures[0].startswith("10 a shell just inside: failed: other edges")
+
+
+def test_rows_that_are_left_are_checked_by_the_next_call(tmp_path):
+    output = tmp_path / "gpu.json"
+    options = program.parse([str(output), "--part=ops", f"--select={ROW}"])
+    record = {"failures": []}
+    assert program.gather(record, CPU, options, until=0) == 1
+    assert program.gather(record, CPU, options, until=math.inf) == 0
+    first = json.dumps(record)
+    assert json.loads(output.read_text())["ops"] == record["ops"]
+    assert list(record["ops"]["rows"]) == record["ops"]["done"] == ["gather_sum"]
+    assert program.gather(record, CPU, options, until=math.inf) == 0
+    assert json.dumps(record) == first
+
+
+def test_part_or_library_that_is_not_there_is_named():
+    assert program.unknown(["ops", "other"]) == "error: there is no part other"
+    (failure,) = check_models(CPU, 1, ["symmetrix, float32, 32 atoms"])["failures"]
+    assert failure.startswith("symmetrix, float32, 32 atoms: failed: KeyError")
 
 
 class Wrong(nn.Module):
