@@ -2,12 +2,13 @@
 
     python -m bench.modelnet10 --data ../shared/data/modelnet10_points --network mds
 
-Networks are trained on upright clouds that are never transformed, and tested on the same test
-clouds upright, rotated, scaled and sheared, each copy drawn once and for all. Nothing is selected
-on test clouds: they are seen once, after the last epoch. ``--holdout 50`` evaluates on training
-clouds that were held out instead, which is what settings may be chosen on: every network by the
-same ``--variant``s. ``plain`` is the network of ``mds`` without its embedding. There is one result
-file for each network. Its runs are kept with ``--resume``; an unfinished one, after
+Networks are trained on upright clouds that are never rotated, and tested on the same test clouds
+upright, rotated, scaled and sheared, each copy drawn once and for all. Nothing is selected on test
+clouds: they are seen once, after the last epoch. ``--holdout 50`` evaluates on training clouds that
+were held out instead, which is what settings may be chosen on: every network by the same
+``--variant``s. ``plain`` is the network of ``mds`` without its embedding, ``frame-averaging`` has
+four frames, of which training draws one, and steps of ``vector-neurons`` take as long. There is one
+result file for each network. Its runs are kept with ``--resume``; an unfinished one, after
 ``--time-limit`` or a kill, then goes on from its checkpoint in ``--work``.
 """
 
@@ -17,12 +18,14 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import nn
 
 from bench.recorder import Record, going_on, parsed, work_folder
+from bench.rows.plain import VectorNeurons
 from equigeo.tasks.pointcloud import (
     POINT_MODELS,
     POINT_PRESETS,
@@ -34,19 +37,42 @@ from equigeo.tasks.pointcloud import (
 from equigeo.training import time_limit
 
 NETWORKS: dict[str, tuple[str, str]] = {  # family and preset
-    "mds": ("mds", "default"),
-    "plain": ("plain", "default"),
+    **dict.fromkeys(("mds", "frame-averaging"), ("mds", "default")),
+    **dict.fromkeys(("plain", "vector-neurons"), ("plain", "default")),
     **{f"{m}-{p}": (m, p) for m, presets in POINT_PRESETS.items() for p in presets},
 }
 CLASSES = 10
+RESAMPLED = {"resample": 0.5, "stretch": 0.1}
 VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in recipe and network
     "as preset": {},
     "half the rate": {"recipe": {"learning_rate": 1e-3}},
     "twice the rate": {"recipe": {"learning_rate": 4e-3}},
     "classes by their share": {"recipe": {"logit_adjustment": 0.0}},
     "no label smoothing": {"recipe": {"label_smoothing": 0.0}},
-    "half of the groups": {"network": {"groups": (64, 16), "neighbors": 16}},
+    "half of the groups": {"network": {"settings": {"groups": (64, 16), "neighbors": 16}}},
+    "resampled": {"recipe": RESAMPLED},
+    "resampled and averaged": {"recipe": {**RESAMPLED, "ema_decay": 0.998, "update_bn": True}},
 }
+
+
+class Neurons(VectorNeurons):
+    groups = (64, 16)
+
+    def __init__(self, classes: int) -> None:
+        super().__init__((64, 128, 256), (256, 128), classes)
+        self.config = SimpleNamespace(num_classes=classes, to_dict=lambda: {"neurons": classes})
+
+
+class Trained(TrainedPointClassifier):
+    """Result of a run with any network."""
+
+    @classmethod
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
+        return Neurons(model["neurons"]) if "neurons" in model else super().build(model, config)
+
+
+class Classification(PointCloudClassification):
+    trained_type = Trained
 
 
 def main() -> None:
@@ -55,12 +81,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--network", choices=tuple(NETWORKS), default="mds")
     parser.add_argument("--variant", choices=tuple(VARIANTS), default="as preset")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, help="by default those of the preset")
     parser.add_argument("--points", type=int, help="by default those of the preset")
     parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of this session")
-    parser.add_argument("--holdout", type=int, default=0)
-    parser.add_argument("--evaluate-every", type=int, default=0)
+    for name in ("--seed", "--holdout", "--evaluate-every"):
+        parser.add_argument(name, type=int, default=0)
     parser.add_argument("--work", type=Path, default=Path("runs/modelnet10"), help="checkpoints")
     arguments = parsed(parser, series=True, help="by default in bench/results", threads=0)
     path = arguments.output or Path("bench/results") / f"modelnet10_{arguments.network}.json"
@@ -73,9 +98,7 @@ def main() -> None:
     trained = train(arguments, config)
     done = len(trained.history)
     if done < config.recipe.epochs:
-        print(
-            f"{done} of {config.recipe.epochs} epochs; give the same command again, with --resume"
-        )
+        print(f"{done} of {config.recipe.epochs} epochs; repeat the command with --resume")
         return
     run = record.keep(key, lambda: measure(trained))
     print(json.dumps({k: v for k, v in run.items() if k != "history"}, indent=1))
@@ -84,18 +107,13 @@ def main() -> None:
 def run_config(arguments: argparse.Namespace) -> PointConfig:
     """Return the configuration of the preset with the changes of the command line."""
     model, preset = NETWORKS[arguments.network]
-    config = replace(
-        PointConfig.of_preset(str(arguments.data.resolve()), preset, model),
-        seed=arguments.seed,
-        holdout=arguments.holdout,
-        evaluate_every=arguments.evaluate_every,
-    )
-    if arguments.points is not None:
-        config = replace(config, points=arguments.points)
+    config = PointConfig.of_preset(str(arguments.data.resolve()), preset, model)
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    names = given.keys() & {"seed", "holdout", "evaluate_every", "points"}
     changes = VARIANTS[arguments.variant].get("recipe", {})
-    if arguments.epochs is not None:
-        changes = changes | {"epochs": arguments.epochs}
-    return replace(config, recipe=replace(config.recipe, **changes))
+    changes = changes | {name: given[name] for name in given.keys() & {"epochs"}}
+    recipe = replace(config.recipe, **changes)
+    return replace(config, recipe=recipe, **{name: given[name] for name in names})
 
 
 def shown(config: PointConfig) -> dict[str, Any]:
@@ -107,7 +125,7 @@ def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointCla
     """Train, or go on training, for as long as this session may last."""
     limit = arguments.time_limit
     name = [arguments.network, arguments.variant.replace(" ", "-"), str(config.seed)]
-    return PointCloudClassification().train(
+    return Classification().train(
         config,
         work_folder(arguments.work) / "-".join(name),
         model=other_network(arguments, config),
@@ -118,12 +136,17 @@ def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointCla
 
 
 def other_network(arguments: argparse.Namespace, config: PointConfig) -> nn.Module | None:
-    """Build the network of a variant; None is the preset's own."""
-    settings = VARIANTS[arguments.variant].get("network")
-    if settings is None:
-        return None
+    """Build the network of a variant or a baseline; None is the preset's own."""
+    changes = dict(VARIANTS[arguments.variant].get("network", {}))
     torch.manual_seed(config.seed)
-    return POINT_MODELS[config.model].preset(config.preset, CLASSES, settings=settings)
+    if arguments.network == "vector-neurons":
+        if changes:
+            raise SystemExit(f"vector-neurons has no variant {arguments.variant!r}")
+        return Neurons(CLASSES)
+    if arguments.network == "frame-averaging":  # Puny et al. 2022
+        changes |= {"group": "SO", "upright": False}
+    found = POINT_MODELS[config.model].preset
+    return found(config.preset, CLASSES, **changes) if changes else None
 
 
 def measure(trained: TrainedPointClassifier) -> dict[str, Any]:

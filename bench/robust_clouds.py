@@ -13,6 +13,10 @@ the least of the axes, is chosen on one training cloud in 32 so that a tenth of 
 is below, for noise, halves and copies together. ``--split held-out`` evaluates on other
 training clouds instead of test clouds. ``--steps`` also times passes, which needs an idle machine.
 ``--resume`` keeps finished kinds.
+
+``--accuracy runs/modelnet10/*/*`` records accuracies of networks that bench.modelnet10 has trained
+instead, without and with each change, on the clouds that it evaluates: that of ``mds`` with each
+kind, others as trained. All see the same clouds, changed upright, and then rotated.
 """
 
 from __future__ import annotations
@@ -29,9 +33,12 @@ import torch
 from torch import Tensor
 
 from bench.interleaved import all_rounds, medians
+from bench.modelnet10 import Trained, shown
 from bench.recorder import Record, parsed
 from equigeo import mds
 from equigeo.points import PointNetPlusPlus, gather_rows
+from equigeo.tasks.common.measures import cloud_copies
+from equigeo.tasks.pointcloud.task import load_clouds
 
 QUIET = mds.EmbedOptions(fallback="ignore")
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -100,9 +107,8 @@ def cut(x: Tensor, g: torch.Generator) -> Tensor:
 
 
 CHANGES: dict[str, Callable[[Tensor, torch.Generator], Tensor]] = {
-    "noise": noise, "half": half, "copies": copies,
-    "dense": dense, "outliers": outliers, "cut": cut,
-}  # fmt: skip
+    change.__name__: change for change in (noise, half, copies, dense, outliers, cut)
+}
 
 
 def frames_of(x: Tensor, name: str) -> tuple[Tensor, Tensor]:
@@ -220,6 +226,40 @@ def forward(model: mds.Invariant, x: Tensor) -> Tensor:
     return found
 
 
+def accuracies(file: Path, data: Path, name: str, draws: int) -> dict[str, Any]:
+    """Means over draws, by pose and change."""
+    trained, poses = Trained.load(file), ["rotated", "upright"]
+    if name in KINDS:
+        layer, poses = trained.model.invariant, ["rotated"]
+        layer.kind, layer.options = KINDS[name][0], replace(layer.options, **KINDS[name][1])
+    clouds = load_clouds(replace(trained.config, data=str(data))).evaluated
+    changes = {"none": lambda x, _: x, **CHANGES}
+    right = {pose: dict.fromkeys(changes, 0.0) for pose in poses}
+    for start in range(0, len(clouds), AT_A_TIME):
+        part = slice(start, start + AT_A_TIME)
+        for draw in range(draws):
+            g = torch.Generator().manual_seed(1000 * start + draw)
+            for change, apply in changes.items():
+                x = apply(clouds.points[part].double(), g)
+                for pose in poses:
+                    seen = x if pose == "upright" else cloud_copies(x, pose, start)
+                    found = trained.logits(seen.float()).argmax(1) == clouds.labels[part]
+                    right[pose][change] += int(found.sum()) / (draws * len(clouds))
+    return {"train": shown(trained.config), "clouds": len(clouds), "accuracy": right}
+
+
+def record_accuracies(arguments: argparse.Namespace) -> None:
+    """Evaluate each run, that of ``mds`` with each kind."""
+    draws, resume = arguments.draws, arguments.resume
+    record = Record(arguments.output, settings={"draws": draws}, resume=resume)
+    for file in (folder / "model.ckpt" for folder in arguments.accuracy):
+        own = getattr(Trained.load(file).model.config, "group", None) != "O"
+        for name in ["as trained"] if own else arguments.kinds:
+            key = {"run": "/".join(file.parts[-3:-1]), "kind": name}
+            found = record.keep(key, partial(accuracies, file, arguments.data, name, draws))
+            print(*key.values(), found["accuracy"], flush=True)
+
+
 def loaded(file: Path, every: slice) -> Tensor:
     with np.load(file) as data:
         return torch.from_numpy(data["points"][every].astype(np.float64)) / 32767
@@ -234,19 +274,21 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--every", type=int, default=32, help="held-out training clouds")
     parser.add_argument("--steps", type=int, default=0, help="rounds of timed passes")
+    parser.add_argument("--accuracy", type=Path, nargs="+", help="folders of trained networks")
     arguments = parsed(parser, series=True, threads=0)
+    if arguments.accuracy:
+        return record_accuracies(arguments)
     train = arguments.data / "modelnet10_train.npz"
     aside = loaded(train, slice(0, None, arguments.every))
     if arguments.split == "test":
         x = loaded(arguments.data / "modelnet10_test_a.npz", slice(None))
     else:
         x = loaded(train, slice(arguments.every // 2, None, arguments.every))
-    draws = arguments.draws
-    counts = {"clouds": len(x), "held out": len(aside), "draws": draws}
+    counts = {"clouds": len(x), "held out": len(aside), "draws": arguments.draws}
     settings = {"split": arguments.split} | counts
     record = Record(arguments.output, settings=settings, resume=arguments.resume)
 
-    def one_run(name: str) -> dict[str, Any]:
+    def one_run(name: str, draws: int = arguments.draws) -> dict[str, Any]:
         return row(measured(x, name, draws), threshold_of(measured(aside, name, draws)))
 
     for name in arguments.kinds:

@@ -236,9 +236,12 @@ class _Rows(nn.Module):
 class VectorNeurons(nn.Module):
     """Deng et al. 2021: layers of vectors, batch norm of lengths, invariants of their products."""
 
+    groups: tuple[int, ...] = ()  # centers and neighbors of each; without, points alone
+
     def __init__(self, widths: Sequence[int], hidden: Sequence[int], classes: int) -> None:
         super().__init__()
-        pairs = list(pairwise([1, *(max(1, width // 3) for width in widths)]))
+        channels = (max(1, width // 3) for width in widths)
+        pairs = list(pairwise([3 if self.groups else 1, *channels]))
         self.maps = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairs)
         self.directions = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairs)
         self.norms = nn.ModuleList(nn.BatchNorm1d(b) for _, b in pairs)
@@ -246,7 +249,8 @@ class VectorNeurons(nn.Module):
         self.frame = nn.Linear(pairs[-1][1], 3, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        v = (x - x.mean(1, keepdim=True)).mT[..., None]  # (B, 3, P, 1)
+        x = x - x.mean(1, keepdim=True)
+        v = self.edges(x) if self.groups else x.mT[..., None]  # (B, 3, P, 1)
         for linear, direction, norm in zip(self.maps, self.directions, self.norms, strict=True):
             q, k = linear(v), direction(v)
             length = torch.linalg.vector_norm(q, dim=1) + 1e-6
@@ -254,8 +258,18 @@ class VectorNeurons(nn.Module):
             q = q * (scaled / length)[:, None]
             dot, square = (q * k).sum(1, keepdim=True), k.square().sum(1, keepdim=True) + 1e-6
             v = torch.where(dot >= 0, q, q - dot / square * k)
+            if self.groups and norm is self.norms[0]:
+                v = v.unflatten(2, (-1, self.groups[1])).mean(3)
         pooled = v.mean(2)  # (B, 3, C)
         return self.head((pooled.mT @ self.frame(pooled)).flatten(1))
+
+    def edges(self, x: Tensor) -> Tensor:
+        """Differences, centers and cross products, (B, 3, centers * neighbors, 3)."""
+        few = pick(x, farthest(x, self.groups[0]))
+        near = pick(x, nearest(x, few, self.groups[1]))
+        centers = few[:, :, None].expand_as(near)
+        v = torch.stack([near - centers, centers, torch.linalg.cross(near, centers)], -1)
+        return v.flatten(1, 2).transpose(1, 2)
 
 
 def four_frames(network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench import robustness_peers
+from bench import modelnet10, robust_clouds, robustness_peers
 from bench.figures import of_ratio
 from bench.modelnet10 import VARIANTS, other_network, run_config
 from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls
@@ -21,6 +21,7 @@ from bench.robustness_peers import compare, totals
 from bench.rooflines import ARITHMETIC, BANDWIDTH, summarized
 from bench.schema import problems
 from equigeo.datasets import engraved_cubes, split_indices
+from equigeo.groups import SO
 from equigeo.mesh import PrimalDualGraph
 from equigeo.ops.runtime.declare import SCHEMAS
 from tests.bench.test_arithmetic import WITHOUT_KERNELS
@@ -49,8 +50,12 @@ SCRIPTS = {
         {"parameters", "errors", "history", "threads"},
     ),
     "robust_clouds": (
-        "--data {data} --draws 1 --every 2 --kinds skew weighted --steps 1",
+        "--data {data} --draws 1 --every 10 --kinds skew weighted --steps 1",
         {"kind", "changes", "threshold"},
+    ),
+    "modelnet10": (
+        "--data {data} --network vector-neurons --epochs 1 --points 300 --work {work}",
+        {"accuracy", "equal predictions", "epochs", "history"},
     ),
     "rooflines": ("--edges 8 --rounds 1", {"machine", "op", "seconds"}),
 }  # fmt: skip
@@ -58,7 +63,7 @@ SCRIPTS = {
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Return a folder with 24 small meshes, with frames of ethanol and with four clouds."""
+    """Return a folder with 24 small meshes, with frames of ethanol and with twenty clouds."""
     folder = tmp_path_factory.mktemp("data")
     meshes = [shapes.turned(shapes.lumpy(shapes.icosphere(1), seed=k % 2), k) for k in range(24)]
     np.savez(
@@ -70,9 +75,10 @@ def data(tmp_path_factory):
         label=np.arange(24) % 2,
     )
     write(folder / "rmd17", train=60)
-    points = np.random.default_rng(0).integers(0, 180, (4, 300, 3)) ** 2 // [[[1, 2, 4]]]
+    points = np.random.default_rng(0).integers(0, 180, (20, 300, 3)) ** 2 // [[[1, 2, 4]]]
+    clouds = {"points": points.astype(np.int16), "label": np.arange(20, dtype=np.uint8) % 10}
     for name in ("train", "test_a"):
-        np.savez(folder / f"modelnet10_{name}.npz", points=points.astype(np.int16))
+        np.savez(folder / f"modelnet10_{name}.npz", **clouds, classes=np.array(list("abcdefghij")))
     return folder
 
 
@@ -147,8 +153,56 @@ def test_a_variant_changes_recipe_or_network_of_both_networks_alike(variant):
         assert (model is None) == ("network" not in VARIANTS[variant])
         if model is not None:
             settings = model.config.to_dict()["settings"]
-            assert plain(settings) == plain(VARIANTS[variant]["network"])
+            assert plain({"settings": settings}) == plain(VARIANTS[variant]["network"])
             assert (model.config.group is None) == (network == "plain")
+
+
+def test_accuracies_of_runs_are_measured_on_clouds_that_are_changed_alike(
+    data, tmp_path, monkeypatch
+):
+    small = {"groups": (8, 4), "neighbors": 4, "widths": ((8,), (8,)), "features": 16}
+    monkeypatch.setitem(VARIANTS, "small", {"network": {"settings": small}})
+    words = "--epochs 1 --points 64 --work".split()
+    for network, variant in (
+        ("mds", "small"), ("frame-averaging", "small"), ("vector-neurons", "as preset"),
+        ("plain", "small"),
+    ):  # fmt: skip
+        given = ["--data", str(data), *words, str(tmp_path), "--network", network]
+        output = str(tmp_path / f"{network}.json")
+        command = ["modelnet10", *given, "--variant", variant, "--output", output]
+        monkeypatch.setattr(sys, "argv", command)
+        modelnet10.main()
+    folders = [str(path.parent) for path in sorted(tmp_path.glob("*/*/model.ckpt"))]
+    output = tmp_path / "accuracy.json"
+    words = ["--draws", "2", "--kinds", "skew", "weighted, robust", "--output", str(output)]
+    command = ["robust_clouds", "--data", str(data), *words, "--accuracy", *folders]
+    monkeypatch.setattr(sys, "argv", command)
+    robust_clouds.main()
+    record = json.loads(output.read_text())
+    assert list(problems(record)) == []
+    names = [(Path(run["run"]).name, run["kind"]) for run in record["runs"]]
+    found = dict(zip(names, (run["accuracy"] for run in record["runs"]), strict=True))
+    names = ["frame-averaging-small-0", "plain-small-0", "vector-neurons-as-preset-0"]
+    own = [(name, "as trained") for name in names]
+    kinds = [("mds-small-0", kind) for kind in ("skew", "weighted, robust")]
+    assert set(found) == {*own, *kinds}
+    for key, accuracy in found.items():
+        assert set(accuracy) == ({"rotated"} if key in kinds else {"rotated", "upright"})
+        for by_change in accuracy.values():
+            assert list(by_change) == ["none", *robust_clouds.CHANGES]
+            shares = [40 * share for share in by_change.values()]  # 20 clouds, two draws
+            assert shares == pytest.approx([round(share) for share in shares])
+    for name in (names[0], names[2]):
+        assert found[name, "as trained"]["rotated"] == found[name, "as trained"]["upright"]
+
+
+def test_the_baseline_of_vectors_is_invariant_under_rotations_alone():
+    torch.manual_seed(0)
+    network, x = modelnet10.Neurons(10).double().eval(), torch.randn(3, 200, 3).double()
+    rotation = SO(3).sample(1, generator=torch.Generator().manual_seed(0))
+    logits = network(x)
+    torch.testing.assert_close(network(x @ rotation[0].mT), logits)
+    assert not torch.allclose(network(x * torch.tensor([1, 1, 2])), logits)
 
 
 def test_peers_that_fail_or_are_absent_are_results(tmp_path, monkeypatch):
