@@ -230,7 +230,7 @@ def largest(x: Tensor, dim: int) -> Tensor:
 
 
 class _Largest(torch.autograd.Function):
-    """`amax` with a gradient of fewer passes; the index of `max` takes several times as long."""
+    """`amax` with a gradient of few passes; `max` with its index is slower."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dim: int) -> Tensor:
