@@ -7,6 +7,10 @@ reads the log of the compiler and the machine code of the kernels of channelwise
 ``--check`` compares them with that record. Instructions are counted in the code of a kernel, and in
 the largest of its loops that contains no other. A kernel for one path table handles an edge there;
 the kernels for all tables, which read a table at run time, handle a part of a path.
+
+Bytes in flight are what all warps of a multiprocessor load and store in kernels for one path table,
+from one wait for loaded numbers to the next, on average in loops over edges. By Little's law,
+2.9 TB/s with a latency of 0.7 us take 16 kB on each of the 132 multiprocessors of an H100.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +29,18 @@ from bench.recorder import Record, parsed
 
 RECORD = Path(__file__).parent / "results" / "cuda_resources.json"
 FILES = (
-    "sum_products.cu",
-    "differentiate_products.cu",
-    "differentiate_targets.cu",
-    "sum_targets.cu",
-    "plan.cu",
-    "outside_components.cu",
+    *("sum_products.cu", "differentiate_products.cu", "differentiate_targets.cu"),
+    *("sum_targets.cu", "plan.cu", "outside_components.cu"),
 )
 """Sources whose kernels make up channelwise convolutions."""
 OBJECTS = Path("CMakeFiles/_kernels_cuda.dir/csrc/kernels/cuda")
 
 MOST_GROWTH = 1.1
 """Of instructions, before a change of a kernel has to be recorded."""
+
+IN_FLIGHT, LEAST_IN_FLIGHT = "bytes in flight", 16_000
+SHARED = {"sm_80": 164 * 1024, "sm_90": 228 * 1024}  # bytes of a multiprocessor
+LEAST_LOADS = 5  # of a loop over edges: the smallest table has one feature and four weights
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,11 @@ class Resources:
         """Warps of a multiprocessor that its registers suffice for, of 64; they come in eights."""
         return min(64, 65536 // (32 * -(-self.registers // 8) * 8))
 
+    def resident(self, block: int) -> int:
+        """Warps of a multiprocessor in blocks of so many, by registers and shared memory."""
+        by_shared = SHARED[self.architecture] // (self.shared + 1024)
+        return block * min(self.warps // block, by_shared, 32)
+
 
 @dataclass(frozen=True)
 class Instructions:
@@ -61,6 +71,7 @@ class Instructions:
 
     all: int
     innermost_loop: int
+    moved: float = 0.0  # bytes of a warp per wait, in all loops over edges
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\w+)'")
@@ -80,14 +91,8 @@ def read_log(log: str) -> Iterator[Resources]:
         spills, used, file = _SPILLS.search(part), _USED.search(part), _FILE.search(entry[1])
         if spills is None or used is None:
             raise ValueError(f"the log says nothing of the registers of {name} on {entry[2]}")
-        yield Resources(
-            f"{file[1]}.cu" if file else "",
-            kernel_name(name),
-            entry[2],
-            int(used[1]),
-            int(spills[1]) + int(spills[2]),
-            int(used[2] or 0),
-        )
+        numbers = int(used[1]), int(spills[1]) + int(spills[2]), int(used[2] or 0)
+        yield Resources(f"{file[1]}.cu" if file else "", kernel_name(name), entry[2], *numbers)
 
 
 def demangled(symbols: list[str]) -> list[str]:
@@ -101,25 +106,19 @@ def demangled(symbols: list[str]) -> list[str]:
 def kernel_name(function: str) -> str:
     """Name of a kernel with its template arguments, without namespaces and parameters.
 
-    Examples
-    --------
     >>> kernel_name("void equigeo::(anonymous namespace)::sum<equigeo::Bf16>(equigeo::A<int>)")
     'sum<Bf16>'
     """
     name = re.sub(r"\w+::|\(anonymous namespace\)::", "", function)
-    depth = 0
-    for position, letter in enumerate(name):
-        depth += (letter == "<") - (letter == ">")
-        if letter == "(" and depth == 0:
-            name = name[:position]
-            break
     # What it returns; spaces are elsewhere only between template arguments.
-    return re.sub(r"^\w+ (?=\w)", "", name)
+    return re.sub(r"^\w+ (?=\w)|\((?:[^()]|\([^()]*\))*\)$", "", name)
 
 
 _FUNCTION = re.compile(r"^\s*(?:Function : (\S+)|code for (sm_\w+))$", re.MULTILINE)
 _INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?\w+\s+)?([A-Z][\w.]*)([^;]*);")
 _TARGET = re.compile(r"0x([0-9a-f]+)\s*$")  # of a branch
+_BLOCK = re.compile(r"^\.nv\.info\.(\S+)$|EIATTR_MAX_THREADS\s+Format:.*\s+Value:(.*)$", re.M)
+_REGISTER = re.compile(r"\bR(\d+)\b")
 
 
 def read_code(listing: str) -> dict[tuple[str, str], Instructions]:
@@ -136,35 +135,65 @@ def read_code(listing: str) -> dict[tuple[str, str], Instructions]:
 
 def count_instructions(code: str) -> Instructions:
     """Count the instructions of one function, without the padding behind it."""
-    places, loops = [], []
-    for address, name, operands in _INSTRUCTION.findall(code):
-        at, target = int(address, 16), _TARGET.search(operands)
-        to = int(target[1], 16) if name.startswith("BRA") and target else at + 1
-        if name == "NOP" or to == at:  # behind the code is a branch to itself
-            continue
-        places.append(at)
-        if to < at:
-            loops.append((to, at))
+    rows = [(int(at, 16), *rest) for at, *rest in _INSTRUCTION.findall(code) if rest[0] != "NOP"]
+    ends = {at: _TARGET.search(operands) for at, name, operands in rows if name[:3] == "BRA"}
+    jumps = {at: int(target[1], 16) for at, target in ends.items() if target}
+    rows = [row for row in rows if jumps.get(row[0]) != row[0]]  # behind the code, to itself
+    loops = [(to, at) for at, to in jumps.items() if to < at]
     innermost = [
-        sum(begin <= at <= end for at in places)
+        [(name, operands) for at, name, operands in rows if begin <= at <= end]
         for begin, end in loops
         if not any(begin <= b and e < end for b, e in loops)
     ]
-    return Instructions(len(places), max(innermost, default=0))
+    of_edges = [x for x in innermost if sum(n.startswith("LDG") for n, _ in x) >= LEAST_LOADS]
+    moved, waits = map(sum, zip(*map(moves, of_edges), strict=True)) if of_edges else (0, 1)
+    return Instructions(len(rows), max(map(len, innermost), default=0), moved / waits)
+
+
+def moves(loop: list[tuple[str, str]]) -> tuple[int, int]:
+    """Bytes of global memory that a warp moves in a loop, and waits for what it has loaded."""
+    loaded: set[int] = set()
+    for _ in range(2):  # what is loaded at the end is awaited at the beginning
+        moved = waits = 0
+        for name, operands in loop:
+            numbers = 4 if ".128" in name else 2 if ".64" in name else 1
+            registers = [int(n) for n in _REGISTER.findall(operands)]
+            first = registers.pop(0) if re.match(r"\s*R\d", operands) else 0
+            if loaded & {*registers}:
+                waits, loaded = waits + 1, set()
+            moved += 128 * numbers * (name[:3] in ("LDG", "STG"))
+            loaded |= {first + n for n in range(numbers) if name[:3] == "LDG"}
+    return moved, max(waits, 1)
+
+
+def read_blocks(listing: str) -> dict[str, int]:
+    """Warps of a block, by symbol, of what ``cuobjdump -elf`` lists."""
+    found, kernel = {}, ""
+    for symbol, sizes in _BLOCK.findall(listing):
+        kernel = symbol or kernel
+        if sizes:
+            found[kernel] = prod(int(size, 16) for size in sizes.split()) // 32
+    return found
 
 
 def measured(build: Path) -> dict[str, dict[str, Any]]:
     """Resources and instructions of the kernels of convolutions, by architecture and kernel."""
     log, objects = (build / "build.log").read_text(), build / OBJECTS
     code: dict[tuple[str, str], Instructions] = {}
+    blocks: dict[str, int] = {}
     for name in FILES:
-        command = ["cuobjdump", "-sass", str(objects / f"{name}.o")]
-        code |= read_code(subprocess.check_output(command, text=True))
+        command = ["cuobjdump", "-sass", "-elf", str(objects / f"{name}.o")]
+        listing = subprocess.check_output(command, text=True)
+        code |= read_code(listing)
+        blocks |= read_blocks(listing)
     rows = {}
     for entry, found in zip(_ENTRY.finditer(log), read_log(log), strict=True):
         if found.file in FILES:
-            counts = code[found.architecture, entry[1]]
-            row = {**asdict(found), "warps": found.warps, "instructions": asdict(counts)}
+            counts = asdict(code[found.architecture, entry[1]])
+            moved = counts.pop("moved")
+            row = {**asdict(found), "warps": found.warps, "instructions": counts}
+            if "_known<" in found.kernel:
+                row[IN_FLIGHT] = int(found.resident(blocks[entry[1]]) * moved)
             rows[f"{found.kernel}, {found.architecture}"] = row
     return dict(sorted(rows.items()))
 
@@ -174,6 +203,8 @@ def grown(recorded: dict[str, dict[str, Any]], now: dict[str, dict[str, Any]]) -
     for name, row in now.items():
         if row["spilled"]:
             yield f"{name} spills {row['spilled']} bytes of registers"
+        if name.endswith("sm_90") and row.get(IN_FLIGHT, LEAST_IN_FLIGHT) < LEAST_IN_FLIGHT:
+            yield f"{name} has {row[IN_FLIGHT]} {IN_FLIGHT}, {LEAST_IN_FLIGHT} are needed"
         if name not in recorded:
             yield f"{name} is not in the record"
             continue
@@ -200,9 +231,8 @@ def main() -> None:
     if options.check:
         known = json.loads(RECORD.read_text())
         if worse := list(grown(known["kernels"], kernels)):
-            compilers = (
-                f"recorded with nvcc {known['circumstances']['versions']['nvcc']}, now {nvcc}"
-            )
+            then = known["circumstances"]["versions"]["nvcc"]
+            compilers = f"recorded with nvcc {then}, now {nvcc}"
             raise SystemExit("\n".join([*worse, compilers, f"to accept that, write {RECORD.name}"]))
 
 

@@ -207,6 +207,12 @@ def kernel_sentences() -> Iterator[tuple[str, str]]:
     path = ("times", "share of the copy", f"{PRODUCT}, ir_mul", ("ours", "cuEquivariance"))
     a, b = at("gpu_times", *path)
     yield CUDA, f"reaches {a:.2f} of the bandwidth of a copy, that of cuEquivariance {b:.2f}."
+    rows = record("cuda_resources")["kernels"].items()
+    least = min(row.get("bytes in flight", 1e9) for name, row in rows if name.endswith("sm_90"))
+    yield (
+        CUDA,
+        f"waits the warps of a multiprocessor move at least {least / 1e3:.1f} kB on average",
+    )
     a, b = channelwise("mace-large, 8192 edges")[2], h100_ratios(PRODUCT, "e3nn", "ours")[1]
     yield COMPARISON, f"is {a:.0f}x faster on two CPU cores with gradients, and {b:.1f}x faster on"
     a = channelwise("mace-large, 8192 edges", "cuEquivariance")[3]

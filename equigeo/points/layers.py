@@ -221,30 +221,12 @@ def masked_max(
 
 
 def largest(x: Tensor, dim: int) -> Tensor:
-    """Return the maximum along an axis, whose gradient goes to one element or to equal ones."""
-    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined]
-    transformed = not traced and (transforms_active() or forward_mode_active())
-    if transformed or (traced and torch.is_grad_enabled()):
-        return x.max(dim).values
-    return _Largest.apply(x, dim) if torch.is_grad_enabled() else x.amax(dim)
-
-
-class _Largest(torch.autograd.Function):
-    """`amax` with a gradient of few passes; `max` with its index is slower."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dim: int) -> Tensor:
-        found = x.amax(dim)
-        ctx.save_for_backward(x, found)
-        ctx.dim = dim
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        x, found = (saved.detach() for saved in ctx.saved_tensors)
-        equal = torch.eq(x, found.unsqueeze(ctx.dim), out=torch.empty_like(x))
-        share = gradient.unsqueeze(ctx.dim) / equal.sum(ctx.dim, keepdim=True)
-        return equal * share, None
+    """Return the maximum along an axis, whose gradient goes to one element."""
+    # `amax` computes no index and is faster, but equal elements share its derivative.
+    transformed = not torch.compiler.is_compiling() and (
+        transforms_active() or forward_mode_active()
+    )
+    return x.max(dim).values if torch.is_grad_enabled() or transformed else x.amax(dim)
 
 
 def group_points(
@@ -266,19 +248,11 @@ def group_features(
     layers: nn.ModuleList,  # of `PointLayer`
     y: Tensor,  # (B, Q, k, C)
     mask: Tensor | None = None,  # (B, Q)
-    x: Tensor | None = None,  # (B, P, D), features of points, behind those of `y`
-    near: Tensor | None = None,  # (B, Q, k), indices of the members
 ) -> Tensor:
     """Apply layers to group members and take the maximum per group, (B, Q, width)."""
     members = None if mask is None else mask[:, :, None].expand(y.shape[:3])
-    first, *others = cast("Iterable[PointLayer]", layers)
-    if x is None or near is None:
-        y = first.linear(y)
-    else:  # a product per point, of which there are fewer than members
-        own, shared = first.linear.weight.tensor_split([y.shape[-1]], dim=1)
-        y = F.linear(y, own) + gather_rows(F.linear(x, shared), near)
-    last = first
-    for layer in others:
-        y, last = layer.linear(last.normalize(y, members)), layer
+    *first, last = cast("Iterable[PointLayer]", layers)
+    for layer in first:
+        y = layer(y, members)
     # As in `PointLayer.largest`.
-    return last.rectify(largest(last.standardize(y, members), 2))
+    return last.rectify(largest(last.standardize(last.linear(y), members), 2))

@@ -1,8 +1,17 @@
 """Reading machine code and compiler logs, and what is reported as worse than a record."""
 
 import copy
+from dataclasses import replace
 
-from bench.cuda_resources import Instructions, Resources, grown, read_code, read_log
+from bench.cuda_resources import (
+    Instructions,
+    Resources,
+    grown,
+    moves,
+    read_blocks,
+    read_code,
+    read_log,
+)
 
 LISTING = """
 	code for sm_80
@@ -46,6 +55,35 @@ def test_registers_limit_the_warps_of_a_multiprocessor():
     assert Resources("", "", "", 24, 0, 0).warps == 64
 
 
+LOADS = [("LDG.E.64", "R2, desc[UR4][R8.64]"), ("LDG.E", "R4, desc[UR4][R8.64+0x80]")]
+USES = [("FMUL", "R5, R3, R4"), ("STG.E", "desc[UR4][R10.64], R5")]
+
+
+def test_bytes_in_flight_are_moved_from_one_wait_to_the_next():
+    assert moves(LOADS + USES) == (128 * 4, 1)
+    assert moves([LOADS[0], ("FADD", "R5, R2, R3"), LOADS[1], USES[0]]) == (128 * 3, 2)
+    assert moves([*USES, *LOADS]) == (128 * 4, 1)  # loaded ahead, by the last iteration
+    assert moves(LOADS[:1]) == (128 * 2, 1)  # never awaited
+    listing = "".join(f"/*{16 * n:04x}*/ {' '.join(x)} ;\n" for n, x in enumerate(3 * LOADS + USES))
+    (found,) = read_code(f"Function : f\n{listing}/*0080*/ @P0 BRA 0x0 ;\n").values()
+    assert found == Instructions(9, 9, 128 * 10)
+
+
+def test_warps_are_resident_in_whole_blocks_with_their_shared_memory():
+    listing = (
+        ".nv.info.sum",
+        "\tAttribute:\tEIATTR_MAX_THREADS",
+        "\tFormat:\tA",
+        "\tValue: 0x20 0x5 0x1",
+    )
+    assert read_blocks("\n".join(listing)) == {"sum": 5}
+    (found,) = read_log(LOG)
+    assert [found.resident(block) for block in (1, 4, 5)] == [16, 16, 15]
+    assert replace(found, shared=2**16).resident(4) == 12
+    assert replace(found, shared=2**16, architecture="sm_80").resident(4) == 8
+    assert replace(found, registers=16).resident(1) == 32
+
+
 KNOWN = {
     name: {"spilled": 0, "instructions": {"all": count, "innermost_loop": count // 5}}
     for name, count in (("sum<float>, sm_90", 1000), ("plan, sm_90", 50))
@@ -57,6 +95,7 @@ def changed(**values: int) -> list[str]:
     now = copy.deepcopy(KNOWN)
     row = now["sum<float>, sm_90"]
     row["spilled"] = values.pop("spilled", 0)
+    row["bytes in flight"] = values.pop("moved", 16_000)
     row["instructions"] |= values
     return list(grown(KNOWN, now))
 
@@ -71,6 +110,7 @@ def test_more_instructions_spills_and_unknown_kernels_are_reported():
         f"{name} has 221 instructions (innermost_loop), 200 in the record"
     ]
     assert changed(spilled=8) == [f"{name} spills 8 bytes of registers"]
+    assert changed(moved=15_999) == [f"{name} has 15999 bytes in flight, 16000 are needed"]
     without = {k: v for k, v in KNOWN.items() if k != name}
     assert list(grown(without, KNOWN)) == [f"{name} is not in the record"]
     assert list(grown(KNOWN, without)) == [f"{name} is in the record, but no longer compiled"]

@@ -114,7 +114,7 @@ template <class T>
 struct LaneRows {
   EdgeOperands<T> from;
   float* grad_weight;
-  float* message;
+  float* const volatile& message;
 };
 
 // One edge, segment by segment of x: all numbers of its rows are read once.
@@ -136,29 +136,32 @@ __device__ __forceinline__ void differentiate_segments(
     load_strands<kTable.before_x(kSegment)>(lane, rows.from.x, x);
     for_paths_of<kTable, Part, kSegment>([&](auto p) {
       constexpr int kPath = decltype(p)::value;
-      const int at = weights.template of<Part, kPath>();
+      const auto at = weights.template of<Part, kPath>();
+      const Operand<T> row = rows.from.weight.behind(at);
+      float* grad_weight = move_to(rows.grad_weight, at);
       T weight[N];
       float slope[N] = {};
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        const T number = rows.from.weight.at(at + lane.behind(n));
+        const T number = row.at(lane.behind(n));
         weight[n] = lane.has(n) ? number : T{};
       }
       differentiate_path<kTable, Part, kPath>(terms, grad, x, weight, edge, grad_x, slope);
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         if (lane.has(n)) {
-          store_away(rows.grad_weight + at + lane.behind(n), slope[n]);
+          store_away(grad_weight + lane.behind(n), slope[n]);
         }
       }
     });
     constexpr int kBefore = kTable.before_message(Part, kSegment);
+    float* message = move_to(rows.message, channel);
 #pragma unroll
     for (int n = 0; n < N; ++n) {
 #pragma unroll
       for (int i = 0; i < D1; ++i) {
         if (lane.has(n)) {
-          rows.message[kBefore + i * Lane::kMul + lane.behind(n)] = grad_x[n][i];
+          message[kBefore + i * Lane::kMul + lane.behind(n)] = grad_x[n][i];
         }
       }
     }
@@ -251,18 +254,22 @@ __device__ __forceinline__ void differentiate_part(
       }
     });
 #pragma unroll 1
-    while (const int count = next_batch(by.edges, memory.batch)) {
-      stage_second<kTable>(Operand<T>(op.y, op.tangents.y), memory.batch, count, memory.second);
+    while (const int count = next_batch<kBatch>(
+               by.edges, memory.batch, [&](const EdgeRows& edge, int64_t position) {
+                 EdgePlaces places = places_of<kTable>(op, edge);
+                 places.grad_weight =
+                     op.grad_weight + edge.own * kTable.before_weight(kTable.paths);
+                 places.message = by.messages + (position - chunk.begin) * kTable.messages();
+                 return places;
+               })) {
+      stage_second<kTable, T>(op.y, op.tangents.y, memory.batch, count, memory.second);
       __syncthreads();
       // Downwards takes a register less, without which MACE medium spills on sm_90.
 #pragma unroll 1
       for (int b = count; b-- > 0;) {
-        const EdgeRows& edge = memory.batch.edges[b];
-        const int64_t position = memory.batch.begin + b - chunk.begin;
+        const EdgePlaces& edge = memory.batch.edges[b];
         const LaneRows<T> rows{
-            operands_of<kTable, T>(op, edge, channel),
-            op.grad_weight + edge.own * kTable.before_weight(kTable.paths) + channel,
-            by.messages + position * kTable.messages() + channel};
+            operands_of<T>(op, edge, channel), move_to(edge.grad_weight, channel), edge.message};
         differentiate_known_edge<kTable, Part>(
             rows, channel, memory.weights, memory.terms, grad, memory.second[b],
             memory.grad_second[b][threadIdx.y]);

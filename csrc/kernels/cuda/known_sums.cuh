@@ -10,11 +10,29 @@
 namespace equigeo {
 namespace {
 
+// Bytes of shared memory for matrices of all blocks of a multiprocessor, of 227 kB on sm_90, where
+// a block has 48 kB at most.
+#ifdef EQUIGEO_SMALL_CHUNKS
+constexpr int kMostShared = 20000;
+#else
+constexpr int kMostShared = 220000;
+#endif
+
 template <const KnownTable& kTable, class T>
 struct alignas(16) TargetMemory {
   using Size = Sizes<kTable>;
-  T matrices[kBatch * Size::kMatrices];
-  T second[kBatch][kTable.second];
+  static constexpr int edges_of_batch() {
+    const int bytes = (Size::kBlocks < 6 ? 6 : Size::kBlocks) * Size::kMatrices * sizeof(T);
+    int edges = kBatch;
+    while (edges > 1 && edges * bytes > kMostShared) {
+      edges /= 2;
+    }
+    return edges;
+  }
+  static constexpr int kEdges = edges_of_batch();
+
+  T matrices[kEdges * Size::kMatrices];
+  T second[kEdges][kTable.second];
   float rows[kTable.warps][kPutNumbers<Size::kRows, 1>];
   TargetBatch batch;
   int path[Size::kPaths], before_matrix[Size::kPaths];
@@ -43,12 +61,13 @@ __device__ __forceinline__ void make_matrices(
   using Size = PartSizes<kTable, Part>;
   constexpr int kNumbers = Size::kMatrices;
   const int thread = threadIdx.y * kWarp + threadIdx.x;
+  constexpr int kEdges = TargetMemory<kTable, T>::kEdges;
   T* matrices = memory.matrices;
 #pragma unroll 1
   for (int n = thread; n < count * kNumbers; n += Sizes<kTable>::kThreads) {
     matrices[n] = T{};
   }
-  stage_second<kTable>(Operand<T>(op.y, op.tangents.y), memory.batch, count, memory.second);
+  stage_second<kTable, T>(op.y, op.tangents.y, memory.batch, count, memory.second);
   __syncthreads();
   const Runs<float>& runs = op.plan.by_place;
 #pragma unroll 1
@@ -57,18 +76,18 @@ __device__ __forceinline__ void make_matrices(
     const int number = runs.count[path.table];
 #pragma unroll 1
     for (int run = threadIdx.x; run < number; run += kWarp) {
-      T sum[kBatch] = {};
+      T sum[kEdges] = {};
       for_terms(runs, path, run, [&](float value, int j) {
         const T* second = &memory.second[0][path.y + j];
 #pragma unroll
-        for (int b = 0; b < kBatch; ++b) {
+        for (int b = 0; b < kEdges; ++b) {
           sum[b] += value * second[b * kTable.second];
         }
       });
       const int key = runs.key[path.terms + run];
       T* to = matrices + memory.before_matrix[p] + key / kColumns * path.d1 + key % kColumns;
 #pragma unroll
-      for (int b = 0; b < kBatch; ++b) {
+      for (int b = 0; b < kEdges; ++b) {
         if (b < count) {
           to[b * kNumbers] = sum[b];
         }
@@ -129,11 +148,11 @@ __device__ __forceinline__ void add_edge(
     load_strands<kBefore>(lane, from.x, x);
     for_paths_of<kTable, Part, kSegment>([&](auto p) {
       constexpr int kPath = decltype(p)::value;
-      const int at = weights.template of<Part, kPath>();
+      const Operand<T> row = from.weight.behind(weights.template of<Part, kPath>());
       T weight[N];
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        weight[n] = from.weight.at(at + lane.behind(n));
+        weight[n] = row.at(lane.behind(n));
       }
       add_known_path<kTable, Part, kPath>(matrices, x, weight, sum);
     });
@@ -152,11 +171,13 @@ __device__ __forceinline__ void sum_part(
     float sum[Size::kSums] = {};
     begin_target(op.edges, target, {0, op.edges.edges}, memory.batch);
 #pragma unroll 1
-    while (const int count = next_batch(op.edges, memory.batch)) {
+    while (const int count = next_batch<TargetMemory<kTable, T>::kEdges>(
+               op.edges, memory.batch,
+               [&](const EdgeRows& edge, int64_t) { return places_of<kTable>(op, edge); })) {
       make_matrices<kTable, Part>(op, count, memory);
 #pragma unroll 1
       for (int b = 0; b < count; ++b) {
-        const EdgeOperands<T> from = operands_of<kTable, T>(op, memory.batch.edges[b], channel);
+        const EdgeOperands<T> from = operands_of<T>(op, memory.batch.edges[b], channel);
         add_edge<kTable, Part>(
             from, channel, memory.weights, memory.matrices + b * Size::kMatrices, sum);
       }

@@ -107,31 +107,60 @@ __device__ __forceinline__ void for_part(const Visit& visit) {
 // Whether a thread is the first one of its block.
 __device__ inline bool is_first() { return threadIdx.y == 0 && threadIdx.x == 0; }
 
+// A place in global memory. The compiler must not look into it: it would add constants to n, which
+// makes another sum for every address. Constants are a part of addresses.
+template <class Number>
+__device__ __forceinline__ Number* move_to(Number* row, int n) {
+#ifdef EQUIGEO_SIMULATOR
+  return row == nullptr ? nullptr : row + n;
+#else
+  Number* place = row + n;
+  asm("" : "+l"(place));
+  __builtin_assume(__isGlobal(place));
+  return place;
+#endif
+}
+template <class Number, int N>
+__device__ __forceinline__ Number* move_to(Number* row, std::integral_constant<int, N>) {
+#ifdef EQUIGEO_SIMULATOR
+  return move_to(row, N);
+#else
+  return row + N;
+#endif
+}
+
 // Where the numbers of an operand are for a lane. Slopes are zero where there is no tangent.
 template <class T>
 struct Operand {
   const float *value, *slope;
   bool moves;
 
-  __device__ __forceinline__
-  Operand(const float* values, const float* tangent, int64_t n = 0, int64_t tangent_n = 0)
-      : value(values + n),
-        slope(tangent == nullptr ? nullptr : tangent + tangent_n),
-        moves(tangent != nullptr) {}
-
-  __device__ __forceinline__ T at(int64_t n) const {
+  template <class N>
+  __device__ __forceinline__ T at(N n) const {
     if constexpr (std::is_same_v<T, float>) {
       return load(value + n);
     } else {
       return {load(value + n), moves ? load(slope + n) : 0};
     }
   }
+  template <class N>
+  __device__ __forceinline__ Operand behind(N n) const {
+    return {move_to(value, n), move_to(slope, n), moves};
+  }
+};
+
+// Where the rows of an edge begin; null where there are none.
+struct alignas(16) EdgePlaces {
+  const float *x, *weight;
+  float *grad_weight, *message;
+  const float *x_slope, *weight_slope;
+  int64_t own;
 };
 
 // The edges of a batch, from position `begin` on, and positions that are left. They take no
 // registers.
 struct TargetBatch {
-  EdgeRows edges[kBatch];
+  EdgePlaces edges[kBatch];
   EdgeRange left;
   int64_t target, begin;
 };
@@ -150,14 +179,18 @@ __device__ __forceinline__ void begin_target(
   __syncthreads();
 }
 
-// The next batch, for all threads of the block; returns how many edges it has.
-__device__ __forceinline__ int next_batch(const EdgeList& list, TargetBatch& batch) {
+// The next batch, for all threads of the block; returns how many edges it has. Where their rows
+// begin is place(rows, position), so that each is multiplied out once.
+template <int Most, class Place>
+__device__ __forceinline__ int next_batch(
+    const EdgeList& list, TargetBatch& batch, const Place& place) {
   __syncthreads();  // what was there has been read
   const EdgeRange left = batch.left;
   const int64_t all = left.begin < left.end ? left.end - left.begin : 0;
-  const int count = static_cast<int>(all < kBatch ? all : kBatch);
+  const int count = static_cast<int>(all < Most ? all : Most);
   if (threadIdx.y == 0 && static_cast<int>(threadIdx.x) < count) {
-    batch.edges[threadIdx.x] = rows_of_edge(list, left.begin + threadIdx.x);
+    const int64_t position = left.begin + threadIdx.x;
+    batch.edges[threadIdx.x] = place(rows_of_edge(list, position), position);
   }
   __syncthreads();
   if (is_first()) {
@@ -169,14 +202,19 @@ __device__ __forceinline__ int next_batch(const EdgeList& list, TargetBatch& bat
 
 // Second inputs of a batch of edges, zero where there are none, for other threads behind the next
 // barrier.
-template <const KnownTable& kTable, class T>
+template <const KnownTable& kTable, class T, int Most>
 __device__ __forceinline__ void stage_second(
-    const Operand<T>& y, const TargetBatch& batch, int count, T (&to)[kBatch][kTable.second]) {
+    const float* y,
+    const float* tangent,
+    const TargetBatch& batch,
+    int count,
+    T (&to)[Most][kTable.second]) {
   const int thread = threadIdx.y * kWarp + threadIdx.x;
+  const Operand<T> from{y, tangent, tangent != nullptr};
 #pragma unroll 1
-  for (int n = thread; n < kBatch * kTable.second; n += Sizes<kTable>::kThreads) {
+  for (int n = thread; n < Most * kTable.second; n += Sizes<kTable>::kThreads) {
     const int b = n / kTable.second, j = n % kTable.second;
-    to[b][j] = b < count ? y.at(batch.edges[b].own * kTable.second + j) : T{};
+    to[b][j] = b < count ? from.at(batch.edges[b].own * kTable.second + j) : T{};
   }
 }
 
@@ -224,14 +262,26 @@ __device__ __forceinline__ void load_strands(
   }
 }
 
-template <const KnownTable& kTable, class T, class Op>
-__device__ __forceinline__ EdgeOperands<T> operands_of(
-    const Op& op, const EdgeRows& edge, int channel) {
-  const int64_t x = edge.other * kTable.before_x(kTable.segments) + channel;
-  const int64_t weight = edge.own * kTable.before_weight(kTable.paths) + channel;
+template <const KnownTable& kTable, class Op>
+__device__ __forceinline__ EdgePlaces places_of(const Op& op, const EdgeRows& edge) {
+  const int64_t x = edge.other * kTable.before_x(kTable.segments);
+  const int64_t weight = edge.own * kTable.before_weight(kTable.paths);
   return {
-      Operand<T>(op.x, op.tangents.x, x, x),
-      Operand<T>(op.weight, op.tangents.weight, edge.own * op.weight_stride + channel, weight)};
+      op.x + x,
+      op.weight + edge.own * op.weight_stride,
+      nullptr,
+      nullptr,
+      op.tangents.x == nullptr ? nullptr : op.tangents.x + x,
+      op.tangents.weight == nullptr ? nullptr : op.tangents.weight + weight,
+      edge.own};
+}
+
+template <class T, class Op>
+__device__ __forceinline__ EdgeOperands<T> operands_of(
+    const Op& op, const EdgePlaces& edge, int channel) {
+  const Operand<T> x{edge.x, edge.x_slope, op.tangents.x != nullptr};
+  const Operand<T> weight{edge.weight, edge.weight_slope, op.tangents.weight != nullptr};
+  return {x.behind(channel), weight.behind(channel)};
 }
 
 // Where the weights of the paths of a part are, if not in order, in shared memory.
@@ -250,12 +300,12 @@ struct WeightPlaces {
   }
 
   template <int Part, int P>
-  __device__ __forceinline__ int of() const {
+  __device__ __forceinline__ auto of() const {
     if constexpr (kTable.in_order) {
-      return kTable.before_weight(P);
+      return std::integral_constant<int, kTable.before_weight(P)>();
     } else {
       // Volatile, or all of them would be kept in registers from edge to edge.
-      return *static_cast<const volatile int*>(at + kTable.paths_before(Part, P));
+      return int{*static_cast<const volatile int*>(at + kTable.paths_before(Part, P))};
     }
   }
 };
