@@ -196,6 +196,8 @@ def runs_own_code(part: nn.Module, *types: type) -> bool:
 
 def may_overwrite(module: nn.Module, x: Tensor) -> bool:
     """Return whether nothing but a call with x reads the results of the layers of a module."""
+    if torch.compiler.is_compiling():
+        return False
     # Each large result in memory of its own costs more than the elementwise op that fills it.
     watched = torch._C._len_torch_function_stack() + torch._C._len_torch_dispatch_stack()
     if torch.is_grad_enabled() or module.training or watched or not is_eager(x):
@@ -211,12 +213,14 @@ def may_overwrite(module: nn.Module, x: Tensor) -> bool:
 
 def normalize_in_place(norm: nn.BatchNorm1d, rows: Tensor) -> bool:
     """Apply a batch norm to rows in their memory, or return False if it is not that simple."""
-    mean = norm.running_mean
-    if norm.training or mean is None or mean.dtype != rows.dtype or rows.dtype in HALF:
+    own = norm.weight, norm.bias, norm.running_mean, norm.running_var
+    if norm.training or None in own[2:] or rows.dtype in HALF:
+        return False
+    # What follows reads beyond tensors of other sizes, where the norm raises.
+    if any(x is not None and (x.shape, x.dtype) != (rows.shape[1:], rows.dtype) for x in own):
         return False
     unused = (rows.new_empty(0), rows.new_empty(0))  # statistics of a batch
-    statistics = (mean, norm.running_var, False, 0.0, norm.eps)
-    torch.native_batch_norm(rows, norm.weight, norm.bias, *statistics, out=(rows, *unused))
+    torch.native_batch_norm(rows, *own, False, 0.0, norm.eps, out=(rows, *unused))
     return True
 
 

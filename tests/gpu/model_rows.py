@@ -14,10 +14,17 @@ from torch import Tensor, nn
 
 from bench.gpu_times import in_turn, micro, peak
 from bench.peers import agree
+from bench.recorder import circumstances
 from equigeo.interop import accelerate
 from tests.interop.interatomic import MODELS, Atoms
 
 Call = Callable[[], tuple[Tensor, ...]]
+PACKAGES = {
+    "mace": "mace-torch",
+    "nequip": "nequip",
+    "sevenn": "sevenn",
+    "allegro": "nequip-allegro",
+}
 CELLS = {"32 atoms": 2, "2048 atoms": 8}
 """Cubic cells of copper along each axis; the small crystal is captured as a CUDA graph, too."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -78,6 +85,7 @@ def compared(name: str, dtype: str, size: str, device: torch.device, rounds: int
         "certificate": str(report.certificate).splitlines()[0],
         "verified": report.certificate is not None and report.certificate.passes,
         "kept": [note.path for note in report.kept],
+        "versions": circumstances(**{name: PACKAGES[name]})["versions"],
     }
 
 

@@ -4,10 +4,10 @@ The self-test; every row of the op table, with two orders of gradients, against 
 implementation, twice; every layer of the mode matrix; neighbor lists, twice; times of ops beside
 the peers that are installed; kernels that are compiled at run time beside the general ones; models
 of other libraries before and after they are accelerated. Ends with 1 where something is wrong,
-which the record then lists under ``"failures"``.
+which the record then lists under ``"failures"``, else with 3 where rows are left.
 
-After ``--minutes`` nothing new is begun: it ends with 3, and the same command with ``--resume``
-goes on. So does one in the environment of another library, with ``--part models``.
+After ``--minutes`` nothing new is begun, and the same command with ``--resume`` goes on. So does
+one in the environment of another library, with ``--part models``.
 
 ``--simulate`` goes the same way with tensors of the CPU and simulated kernels, which must be
 loaded; times then say nothing.
@@ -40,6 +40,7 @@ from tests.ops.run_simulated import say
 Check = Callable[[torch.device, argparse.Namespace, list[str]], dict[str, Any]]
 NO_CARD = "error: PyTorch finds no CUDA card here, or has no CUDA"
 AND_NOW = "with EQUIGEO_CUDA_SELF_TEST=0, make gpu goes on and says which rows are wrong"
+SELF_TEST = "self-test: "
 SKIPPED = os.environ.get("EQUIGEO_CUDA_SELF_TEST") == "0"
 NO_KERNELS = "error: no CUDA kernels are loaded; make gpu builds them"
 
@@ -48,7 +49,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=Path, help="a file of JSON")
     parser.add_argument("--simulate", action="store_true", help="on the CPU, by simulated kernels")
-    parser.add_argument("--select", action="append", default=[], help="parts of names of rows")
+    parser.add_argument("--select", action="append", default=[], help="of names of ops and layers")
     parser.add_argument("--edges", type=int, default=32768, help="size of what is timed")
     parser.add_argument("--rounds", type=int, default=20, help="calls that are timed")
     parser.add_argument("--jobs", type=int, default=1, help="processes that check rows")
@@ -66,9 +67,10 @@ def main(arguments: list[str]) -> int:
         return 1
     device = torch.device("cpu" if options.simulate else "cuda")
     record = begun(device, options)
-    left = 0 if record["failures"][-1:] == [AND_NOW] else gather(record, device, options, until)
+    failed = any(text.startswith(SELF_TEST) for text in record["failures"])
+    left = 0 if failed else gather(record, device, options, until)
     write_json(options.output, record)
-    for failure in record["failures"]:
+    for failure in [*record["failures"], *([AND_NOW] if failed else [])]:
         say(failure)
     say(f"{len(record['failures'])} failures; all of it is in {options.output}")
     if left:
@@ -92,22 +94,27 @@ def unknown(parts: Sequence[str] | None) -> str:
 
 
 def begun(device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
-    """A new record with the self-test, or the one that is continued."""
+    """A new record, or the one that is continued, with the self-test."""
     here = circumstances() | described(device)
-    if options.resume and options.output.exists():
-        record: dict[str, Any] = json.loads(options.output.read_text("utf-8"))
-        for name in ("code", "device"):
-            if (was := record["circumstances"].get(name)) != here.get(name):
-                raise SystemExit(f"error: {options.output} was made with {name} {was}")
-        return record
-    verdict = None if SKIPPED else run_self_test(device)
-    passed = verdict is None or verdict.has_passed
-    return {
+    made: dict[str, Any] = {name: getattr(options, name) for name in ("edges", "rounds")}
+    made |= {name: here.get(name) for name in ("code", "device")}
+    record: dict[str, Any] = {
         "command": " ".join(["python -m tests.gpu.run", *sys.argv[1:]]),
         "circumstances": here,
-        "self-test": asdict(verdict) if verdict else "skipped",
-        "failures": [] if passed or verdict is None else [f"self-test: {verdict.worst}", AND_NOW],
+        "settings": made,
+        "failures": [],
     }
+    if options.resume and options.output.exists():
+        record = json.loads(options.output.read_text("utf-8"))
+        for name, value in made.items():
+            if (was := record["settings"][name]) != value:
+                raise SystemExit(f"error: {options.output} was made with {name} {was}")
+    verdict = None if SKIPPED else run_self_test(device)
+    record["self-test"] = asdict(verdict) if verdict else "skipped"
+    earlier = [text for text in record["failures"] if not text.startswith(SELF_TEST)]
+    wrong = [] if verdict is None or verdict.has_passed else [f"{SELF_TEST}{verdict.worst}"]
+    record["failures"] = earlier + wrong
+    return record
 
 
 def gather(

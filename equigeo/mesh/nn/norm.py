@@ -149,4 +149,4 @@ class Standardize(nn.Module):
     ) -> Tensor:
         """Standardize features in the dtype of the buffers."""
         check_shape(x, "x", ("nodes", len(self.mean)))
-        return (x.to(self.mean.dtype) - self.mean).div_(self.deviation)
+        return (x.to(self.mean.dtype) - self.mean) / self.deviation

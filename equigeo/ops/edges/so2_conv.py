@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from equigeo._core.checks import check_device, check_operands, check_row
-from equigeo._core.tensors import computes_in_float32, recording, transforms_active
+from equigeo._core.tensors import (
+    computes_in_float32,
+    forward_mode_active,
+    recording,
+    transforms_active,
+)
 from equigeo.ops.edges.gather_sum import gather_sum_op
 from equigeo.ops.edges.rotate_edges import edge_matrices, has_direction, largest_component
 from equigeo.ops.edges.so2_table import SO2Table, Term
@@ -442,7 +447,7 @@ _of_rows = differentiated(gradients_of_edges, *_second)
 
 def second_gradients(*arriving: Tensor, **arguments: Any) -> Gradients:
     """Backward rule of the gradients: differentiate their reference, a chunk of edges at a time."""
-    if recording() or transforms_active():
+    if recording() or transforms_active() or forward_mode_active():
         return _of_all(*arriving, **arguments)
     order = arguments["order"]
     size = arguments["grad"].shape[1] + arguments["x"].shape[1]

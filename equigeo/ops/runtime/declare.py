@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from equigeo._core.tensors import (
     HALF,
@@ -157,7 +158,7 @@ def differentiated(
         with torch.enable_grad():
             # One argument may depend on another: differentiate by copies of the handles.
             inputs = {
-                name: x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
+                name: x.view_as(x) if x.requires_grad else _leaf(x)
                 for name, x in arguments.items()
                 if name in names and x is not None
             }
@@ -169,6 +170,13 @@ def differentiated(
         return dict(zip(inputs, slopes, strict=True))
 
     return backward
+
+
+def _leaf(x: Tensor) -> Tensor:
+    """Return a copy of the handle that requires a gradient, with the tangent of the tensor."""
+    value, tangent = forward_ad.unpack_dual(x) if forward_mode_active() else (x, None)
+    leaf = value.detach().requires_grad_()
+    return leaf if tangent is None else forward_ad.make_dual(leaf, tangent)
 
 
 class _Op:

@@ -331,6 +331,14 @@ def test_errors_are_those_of_pytorch(shape):
     assert refused(".", norm, x, error=type(theirs.value)) == str(theirs.value)
 
 
+@pytest.mark.parametrize("wrong", ["running_mean", "running_var", "weight", "bias"])
+def test_norms_of_other_sizes_do_not_read_beyond_their_memory(wrong):
+    norm, x = RectifiedBatchNorm(CHANNELS).eval(), torch.ones(1, CHANNELS)
+    setattr(norm, wrong, type(getattr(norm, wrong))(torch.ones(CHANNELS - 1)))
+    with torch.no_grad(), pytest.raises(RuntimeError, match=f"{wrong} "):
+        norm(x, overwrite=True)
+
+
 def test_second_gradients_are_those_of_pytorch_and_a_large_mean_costs_no_digits():
     norm, plain = _made(True)
     found = []

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.testing import assert_close
 
 from bench.op_calls import Calls
@@ -28,6 +29,35 @@ def test_two_orders_do_not_depend_on_the_size_of_chunks(op, most, monkeypatch):
         for a, b in zip(got, want, strict=True):
             scale = order_one(b)
             assert_close(a / scale, b / scale, **tolerance(torch.float64, op.terms))
+
+
+@pytest.mark.parametrize("name", ["x", "vectors"])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_second_gradients_have_the_tangents_of_all_arguments(name, recorded):
+    """Also of those that no gradient is asked of."""
+    op = next(op for op in so2_rows() if op.name == "so2_conv")
+    features, rest = arguments(op, SMALL, torch.float64)
+    at = ("x", "vectors").index(name)
+    direction = torch.ones_like(features[at]).cumsum(0).sin()
+
+    def second(moved: torch.Tensor) -> torch.Tensor:
+        given = [x.detach() for x in features]
+        given[at], given[2] = moved, given[2].clone().requires_grad_()
+        by = given[at] if recorded else given[2]
+        (first,) = torch.autograd.grad(
+            op.call(*given, *rest)[0].pow(3).sum(), by, create_graph=True
+        )
+        return torch.autograd.grad(first.square().sum(), by)[0]
+
+    here = features[at].detach()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(here.clone().requires_grad_(recorded), direction)
+        tangent = forward_ad.unpack_dual(second(dual)).tangent
+    step = 1e-5
+    up, down = (second((here + s * direction).requires_grad_(recorded)) for s in (step, -step))
+    want = (up - down) / (2 * step)
+    assert tangent is not None
+    assert float((tangent - want).norm()) < 1e-6 * float(want.norm())
 
 
 def memory(op: Op, edges: int) -> tuple[int, int]:
