@@ -1,4 +1,4 @@
-"""Tensors under autocast, transforms, tracing and half precision."""
+"""Tensors under autocast, transforms, tracing and half precision, and modules with hooks."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from torch.utils import _pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 HALF = frozenset((torch.bfloat16, torch.float16))
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def computed_in(dtype: torch.dtype) -> torch.dtype:
@@ -108,6 +109,23 @@ any_global_hook: Callable[[], object] = _has_any_global_hook
 Code that reuses results of modules would call them less often than expected. Without it: keep no
 results.
 """
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Return whether a module has hooks that a call runs."""
+    return any(getattr(module, kind) for kind in HOOKS)
+
+
+def has_constants(part: nn.Module) -> bool:
+    """Return whether no attribute is a method of the instance, or a tensor."""
+    return not any(callable(x) or isinstance(x, Tensor) for x in vars(part).values())
+
+
+def runs_own_code(part: nn.Module, *types: type) -> bool:
+    """Return whether a call runs the code of one of these types alone."""
+    if torch.compiler.is_compiling() or (types and type(part) not in types):
+        return False  # compilers do not trace what follows
+    return not has_hooks(part) and not any_global_hook() and has_constants(part)
 
 
 parameters_replaced = _reparametrize_module

@@ -21,13 +21,14 @@ from equigeo._core.tensors import (
     computed_in,
     computes_in_float32,
     forward_mode_active,
+    has_constants,
     is_eager,
     lasting,
     plain_tensors,
+    runs_own_code,
 )
 from equigeo.groups import SO, GroupSamples, LinearGroup, rotation_exp
 from equigeo.nn import Tables
-from equigeo.nn.module import has_constants, runs_own_code
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import buffer_of
 

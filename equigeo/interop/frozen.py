@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.tensors import plain_tensors, values_readable
+from equigeo._core.tensors import has_hooks, plain_tensors, values_readable
 from equigeo.interop.accelerated.base import BODY, Accelerated, original_name
 from equigeo.interop.accelerated.edges import (
     AcceleratedConvolution,
@@ -26,7 +26,7 @@ from equigeo.interop.accelerated.edges import (
 from equigeo.interop.accelerated.product import AcceleratedProduct
 from equigeo.interop.certificate import ModuleNote
 from equigeo.nn import Linear
-from equigeo.nn.module import allow_unreached, has_hooks
+from equigeo.nn.module import allow_unreached
 from equigeo.nn.radial_table import RadialTable, RadialTables
 from equigeo.nn.state import stateless
 

@@ -13,16 +13,15 @@ from torch import Tensor, nn
 
 from equigeo._core.tensors import (
     HALF,
-    any_global_hook,
     autocast_active,
     forward_mode_active,
     is_eager,
+    runs_own_code,
 )
 from equigeo.nn.state import SavedOptions
 from equigeo.reps import Irreps, Representation, Summand
 from equigeo.reps.irreps import Layout, Term
 
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 IrrepsLike = str | Irreps | Iterable[Term]
 
 
@@ -175,23 +174,6 @@ def allow_unreached() -> Iterator[None]:
         yield
     finally:
         _allowed.reset(token)
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Return whether a module has hooks that a call runs."""
-    return any(getattr(module, kind) for kind in HOOKS)
-
-
-def has_constants(part: nn.Module) -> bool:
-    """Return whether no attribute is a method of the instance, or a tensor."""
-    return not any(callable(x) or isinstance(x, Tensor) for x in vars(part).values())
-
-
-def runs_own_code(part: nn.Module, *types: type) -> bool:
-    """Return whether a call runs the code of one of these types alone."""
-    if torch.compiler.is_compiling() or (types and type(part) not in types):
-        return False  # compilers do not trace what follows
-    return not has_hooks(part) and not any_global_hook() and has_constants(part)
 
 
 def may_overwrite(module: nn.Module, x: Tensor) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_tensor, check_batch_size, check_like, takes_integers
-from equigeo._core.tensors import forward_mode_active, transforms_active
+from equigeo._core.tensors import forward_mode_active, runs_own_code, transforms_active
 from equigeo.graphs.edge_index import cloud_offsets
 from equigeo.points.clouds import check_some_points, gather_rows, given_mask, hint, pad_clouds
 from equigeo.points.neighbors import nearest_neighbors
@@ -248,11 +248,31 @@ def group_features(
     layers: nn.ModuleList,  # of `PointLayer`
     y: Tensor,  # (B, Q, k, C)
     mask: Tensor | None = None,  # (B, Q)
+    x: Tensor | None = None,  # (B, P, D), features of points, behind those of `y`
+    near: Tensor | None = None,  # (B, Q, k), indices of the members
 ) -> Tensor:
     """Apply layers to group members and take the maximum per group, (B, Q, width)."""
     members = None if mask is None else mask[:, :, None].expand(y.shape[:3])
-    *first, last = cast("Iterable[PointLayer]", layers)
-    for layer in first:
+    *others, last = cast("Sequence[PointLayer]", layers)
+    if x is not None and near is not None:
+        if others and _is_plain(others[0]):
+            first, *others = others
+            y = first.normalize(_joined_product(first.linear, y, x, near), members)
+        else:
+            y = torch.cat([y, gather_rows(x, near)], -1)
+    for layer in others:
         y = layer(y, members)
     # As in `PointLayer.largest`.
     return last.rectify(largest(last.standardize(last.linear(y), members), 2))
+
+
+def _is_plain(layer: PointLayer) -> bool:
+    """Return whether the weight and bias are all that a call reads of the linear map."""
+    return runs_own_code(layer, PointLayer) and runs_own_code(layer.linear, nn.Linear)
+
+
+def _joined_product(linear: nn.Linear, y: Tensor, x: Tensor, near: Tensor) -> Tensor:
+    """Map ``y`` and the rows ``near`` of ``x`` behind it, with a product per point."""
+    # There are fewer points than members.
+    own, shared = linear.weight.tensor_split([y.shape[-1]], dim=1)
+    return F.linear(y, own, linear.bias) + gather_rows(F.linear(x, shared), near)

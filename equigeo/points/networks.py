@@ -191,8 +191,9 @@ class SetAbstraction(nn.Module):
         """Return group centers (B, Q, dim), features (B, Q, widths[-1]) and mask (B, Q)."""
         few, near, left = group_points(positions, self.count, self.neighbors, mask)
         centers = gather_rows(positions, few)
-        y = torch.cat([self._see(gather_rows(positions, near), centers), gather_rows(x, near)], -1)
-        return centers, group_features(self.layers, y, left), left
+        y = self._see(gather_rows(positions, near), centers)
+        features = (x, near) if x.shape[-1] else ()
+        return centers, group_features(self.layers, y, left, *features), left
 
     def _see(self, positions: Tensor, centers: Tensor) -> Tensor:
         """Return the geometric features of points (B, Q, k, dim)."""

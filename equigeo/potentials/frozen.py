@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.tensors import plain_tensors
-from equigeo.nn.module import has_hooks
+from equigeo._core.tensors import has_hooks, plain_tensors
 from equigeo.potentials.potential import MessagePassingPotential, radial_features
 
 

@@ -322,7 +322,7 @@ def test_features_that_hooks_keep_are_not_overwritten(monkeypatch: pytest.Monkey
     model(image)
     with torch.no_grad():
         model(image)
-        monkeypatch.setattr("equigeo.nn.module.has_hooks", lambda part: False)
+        monkeypatch.setattr("equigeo._core.tensors.has_hooks", lambda part: False)
         model(image)
     torch.testing.assert_close(kept[1], kept[0].detach())
     assert not torch.allclose(kept[2], kept[0])  # where hooks are not seen

@@ -13,6 +13,7 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import parametrize
 
+from equigeo._core.tensors import HOOKS, has_hooks
 from equigeo.interop import AccelerationReport, accelerate, restore
 from equigeo.interop.accelerated import layers as accelerated_harmonics
 from equigeo.interop.accelerated.base import Accelerated
@@ -20,7 +21,6 @@ from equigeo.interop.accelerated.edges import AcceleratedConvolution
 from equigeo.interop.accelerated.layers import AcceleratedLinear
 from equigeo.interop.accelerated.product import _expand as expand_couplings
 from equigeo.interop.certificate import ORDERS, derivatives
-from equigeo.nn.module import HOOKS, has_hooks
 from equigeo.reps import wigner_3j
 from equigeo.testing import tolerance
 from tests.architecture.source import REPOSITORY

@@ -4,6 +4,7 @@ from functools import cache, partial
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.nn.utils import parametrize, prune
 from torch.testing import assert_close
 
 from equigeo.groups import Affine, O
@@ -194,6 +195,101 @@ def test_maxima_are_the_same_with_and_without_derivatives():
             assert forward_ad.unpack_dual(largest(equal, 1)).tangent.item() in (0.0, 3.0)
         gradient = torch.func.grad(lambda x: largest(x, 0))(torch.ones(3))
     assert gradient.sort().values.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_gradients_of_maxima_go_to_one_element_in_every_mode():
+    def gradient(x):
+        return torch.autograd.grad(largest(x, 1).sum(), x)[0]
+
+    for x in (torch.ones(1, 70_000).half(), torch.tensor([[1.0, torch.nan, 2], [3, 3, 1]])):
+        x = x.requires_grad_()
+        found = gradient(x)
+        assert torch.equal(found, torch.autograd.grad(x.max(1).values.sum(), x)[0])
+        assert found.sum(1).eq(1).all()
+        assert torch.equal(torch.func.grad(lambda x: largest(x, 1).sum())(x.detach()), found)
+        compiled = torch.compile(lambda x: largest(x, 1).sum(), backend="aot_eager")
+        assert torch.equal(torch.autograd.grad(compiled(x), x)[0], found)
+
+
+def test_features_of_points_are_mapped_before_they_are_gathered(monkeypatch):
+    layers = torch.nn.ModuleList([PointLayer(8, 8), PointLayer(8, 16)]).double()
+    layers[0].linear.register_parameter("bias", torch.nn.Parameter(torch.ones(8).double()))
+    near = torch.randint(20, (2, 5, 6), generator=generator())
+    y, x = (
+        torch.randn(*shape, generator=generator(seed), dtype=torch.float64).requires_grad_()
+        for seed, shape in ((1, (2, 5, 6, 3)), (2, (2, 20, 5)))
+    )
+    for mask in (None, torch.tensor([[True] * 5, [True] * 3 + [False] * 2])):
+        joined = torch.cat([y, torch.stack([x[b, near[b]] for b in range(2)])], -1)
+        pair = group_features(layers, y, mask, x, near), group_features(layers, joined, mask)
+        assert_close(*pair, **EXACT)
+        values = [y, x, *layers.parameters()]
+        found, want = (torch.autograd.grad(out.sin().sum(), values) for out in pair)
+        assert_close(found, want, **EXACT)
+    shapes, linear = [], torch.nn.functional.linear
+    monkeypatch.setattr(
+        torch.nn.functional, "linear", lambda x, *w: shapes.append(x.shape) or linear(x, *w)
+    )
+    group_features(layers, y, None, x, near)
+    assert shapes == [(2, 5, 6, 3), (2, 20, 5), (2, 5, 6, 8)]
+
+
+class Added(torch.nn.Module):
+    """A linear map and an update, as adapters have it."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.linear, self.weight = linear, linear.weight
+
+    def forward(self, x):
+        return 2 * self.linear(x)
+
+
+def _wrap(layer):
+    layer.linear = Added(layer.linear)
+
+
+def _weigh(layer):
+    layer.linear.register_forward_pre_hook(
+        lambda linear, _: linear.__dict__.__setitem__("weight", 2 * linear.original)
+    )
+    layer.linear.original = layer.linear.weight
+    del layer.linear.weight
+
+
+CHANGES = {
+    "adapter": _wrap,
+    "hook of a linear map": lambda x: x.linear.register_forward_hook(lambda m, i, y: 2 * y),
+    "hook of a layer": lambda x: x.register_forward_hook(lambda m, i, y: 2 * y),
+    "weights of a hook": _weigh,
+    "parametrization": lambda x: parametrize.register_parametrization(x.linear, "weight", Twice()),
+    "forward": lambda x: setattr(x, "forward", lambda *given: 2 * type(x).forward(x, *given)),
+}
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_of_the_first_layer_of_groups_take_effect(change):
+    net, x = network("pointnet++"), clouds()
+    before = net(x)
+    CHANGES[change](net.groups[1].layers[0])
+    assert (net(x) - before).abs().max() > 1e-3
+
+
+def test_pruned_layers_of_groups_are_trained():
+    net, x = network("pointnet++").train(), clouds()
+    linear = net.groups[1].layers[0].linear
+    prune.l1_unstructured(linear, "weight", 0.5)
+    for _ in range(2):
+        net(x).square().sum().backward()
+        with torch.no_grad():
+            linear.weight_orig.sub_(linear.weight_orig.grad)
+    net.eval()(x)
+    assert torch.equal(linear.weight, linear.weight_orig * linear.weight_mask)
 
 
 @pytest.mark.parametrize("name", [*SMALL, "convolution"])

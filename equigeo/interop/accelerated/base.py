@@ -15,8 +15,13 @@ from torch import Tensor, nn
 from torch.fx import GraphModule
 from torch.jit import ScriptModule
 
-from equigeo._core.tensors import autocast_active, autocasts, transforms_active, values_readable
-from equigeo.nn.module import HOOKS
+from equigeo._core.tensors import (
+    HOOKS,
+    autocast_active,
+    autocasts,
+    transforms_active,
+    values_readable,
+)
 
 BODY = "accelerated"  # name of the child that computes
 READ = "_read"  # attribute that holds what the body was made of

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from equigeo._core.tensors import has_hooks
 from equigeo.interop.accelerated.base import (
     BODY,
     Accelerated,
@@ -27,7 +28,6 @@ from equigeo.interop.accelerated.descriptions import (
 )
 from equigeo.interop.optional import require_e3nn
 from equigeo.nn import Gate, NormalizedActivation
-from equigeo.nn.module import has_hooks
 from equigeo.nn.state import stateless
 from equigeo.nn.tables import IndexTables
 from equigeo.reps import Irreps

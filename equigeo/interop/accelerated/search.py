@@ -10,6 +10,7 @@ from torch import nn
 from torch.jit import ScriptModule
 from torch.nn.utils.parametrize import is_parametrized
 
+from equigeo._core.tensors import has_hooks
 from equigeo.interop.accelerated.base import (
     BODY,
     FUSION,
@@ -41,7 +42,6 @@ from equigeo.interop.accelerated.product import (
 from equigeo.interop.accelerated.strided import AcceleratedContracter, AcceleratedWeightedChannels
 from equigeo.interop.certificate import ModuleNote
 from equigeo.interop.optional import require_e3nn
-from equigeo.nn.module import has_hooks
 
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
