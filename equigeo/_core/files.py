@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Callable
 from functools import cache
@@ -44,15 +45,29 @@ def cache_path(name: str) -> Path:
     return folder.expanduser() / name
 
 
-def read_own(folder: str, name: str) -> bytes | None:
+def read_own(
+    folder: str,
+    name: str,
+    lost: str,  # what is logged where others may write to the folder
+) -> bytes | None:
     """Return a file of the cache, or None where it is missing or others may have written it."""
     try:
         path = cache_path(folder) / name
-        with path.open("rb") as file:
-            places = [(path.parent, path.parent.stat()), (path, os.fstat(file.fileno()))]
-            return file.read() if all(_is_own(*place) for place in places) else None
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or not _keeps(path.parent, lost):
+                return None
+            if _is_own(found):
+                return file.read()
+            warn_once(f"{path} is not used but replaced: another user owns or may write to it")
     except (OSError, RuntimeError):
-        return None
+        pass
+    return None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for another process, as opening a named pipe does."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def write_own(
@@ -71,7 +86,7 @@ def write_own(
     try:
         place = cache_path(folder)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _is_own(place, place.stat()):
+        if _keeps(place, lost):
             replace_file(place / name, write)
     except RuntimeError as error:  # there is no home
         warn_once(f"{lost}: {error}")
@@ -79,15 +94,23 @@ def write_own(
         warn_once(f"{lost}: {error.strerror}: {error.filename}")
 
 
-def _is_own(path: Path, found: os.stat_result) -> bool:
-    """Return whether no other user can have written this, or warn; true on Windows."""
+def _keeps(folder: Path, lost: str) -> bool:
+    """Return whether no other user can have written to a folder, or warn of what is lost."""
+    if _is_own(folder.stat()):
+        return True
+    warn_once(
+        f"{lost}: another user owns or may write to {folder}; call "
+        f"`chmod go-w {shlex.quote(str(folder))}`, or let EQUIGEO_CACHE name a folder of your own"
+    )
+    return False
+
+
+def _is_own(found: os.stat_result) -> bool:
+    """Return whether no other user can have written this; true on Windows."""
     if not hasattr(os, "geteuid"):
         return True
     others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if found.st_uid == os.geteuid() and not others:
-        return True
-    warn_once(f"the cache does not use {path}: another user owns or may write to it")
-    return False
+    return found.st_uid == os.geteuid() and not others
 
 
 @cache

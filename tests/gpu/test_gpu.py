@@ -11,7 +11,7 @@ from torch import nn
 
 from bench.gpu_times import PROBLEMS, measure, measure_ops
 from equigeo.graphs import cell_list
-from tests.gpu import op_rows
+from tests.gpu import list_rows, op_rows
 from tests.gpu import run as program
 from tests.gpu.in_processes import check_rows, in_process
 from tests.gpu.layer_rows import MODES, check_layers, outcome
@@ -59,6 +59,14 @@ def test_list_rows_pass_on_the_cpu_and_a_wrong_list_is_a_failure(monkeypatch):
     monkeypatch.setattr(cell_list, "closer", lambda *given: closer(*given) & False)
     failures = check_lists(CPU)["failures"]
     assert failures[0].startswith("10 a shell just inside: failed: other edges")
+
+
+def test_other_signs_of_zeros_are_a_failure(monkeypatch):
+    def search(device, backend):
+        return [torch.tensor([-1.0 if backend == "cells" else 1.0]) * 0]
+
+    monkeypatch.setattr(list_rows, "searches", lambda: [("zeros", search)])
+    assert check_lists(CPU)["failures"] == ["zeros: failed: other edges"]
 
 
 def test_rows_that_are_left_are_checked_by_the_next_call(tmp_path):

@@ -5,6 +5,9 @@ import ctypes
 import json
 import os
 import re
+import subprocess
+import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -371,7 +374,7 @@ def test_where_nothing_can_be_written_nothing_is_kept(place, tmp_path, monkeypat
         write_verdict(KEY, PASSED)
         assert read_verdict(KEY) is None
     (record,) = caplog.records
-    assert record.getMessage().startswith("the self-test of CUDA kernels runs again")
+    assert record.getMessage().startswith("the self-test of CUDA kernels is not kept and runs in")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
@@ -387,10 +390,36 @@ def test_a_verdict_that_others_may_have_written_is_not_read(cache, change, monke
         (file if change == "mode of the file" else file.parent).chmod(0o720)
     for _ in range(2):
         assert read_verdict(KEY) is None
-    (record,) = caplog.records
-    assert "another user owns or may write to" in record.getMessage()
     write_verdict(KEY, PASSED)  # a file of its own, if the folder may be used
     assert (read_verdict(KEY) is not None) is (change == "mode of the file")
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert "another user owns or may write to" in message
+    if change != "mode of the file":
+        assert message.startswith("the self-test of CUDA kernels is not kept and runs in every")
+        assert "EQUIGEO_CACHE" in message
+    if change == "mode of the folder":  # the remedy that the message names
+        file.parent.chmod(0o775)
+        assert read_verdict(KEY) is None
+        subprocess.run(re.search("`(.*)`", message)[1], shell=True, check=True)
+        assert read_verdict(KEY) == PASSED
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "folder"])
+def test_what_is_no_file_is_as_good_as_none_and_not_waited_for(cache, kind):
+    write_verdict(KEY, PASSED)
+    file = the_file(cache)
+    file.unlink()
+    make = {"pipe": os.mkfifo, "folder": os.mkdir}.get(kind, partial(os.symlink, os.devnull))
+    make(file)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(read_verdict(KEY)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert found == [None]
+    write_verdict(KEY, PASSED)
+    assert (read_verdict(KEY) == PASSED) is (kind != "folder")
 
 
 def test_a_verdict_is_about_content_device_driver_and_versions(tmp_path, monkeypatch):

@@ -90,8 +90,12 @@ def test_training_draws_points_anew_and_evaluation_once_for_all(config, folder):
     assert all(len(cloud.unique(dim=0)) == 32 for cloud in first)
     assert _are_among(first, train.points[[3, 1]])
     still = source.batch([3, 1]).inputs
-    assert torch.equal(still, fewer_points(train.points[[3, 1]], 32))
+    # of a cloud the same points in any batch
+    assert torch.equal(still, fewer_points(train.points, 32)[[3, 1]])
     assert torch.equal(source.batch([3, 1]).inputs, still)
+    assert torch.equal(source.batch([1]).inputs, still[1:])
+    batches = [torch.cat([b.inputs for b in source.batches(size)]) for size in (5, 24)]
+    assert torch.equal(*batches)
     noisy = LabelledClouds(train.points, train.labels, 48, jitter=0.1)
     moved = noisy.batch([0], generator=torch.Generator().manual_seed(0)).inputs
     five_errors = 5 / (2 * moved.numel()) ** 0.5  # of a deviation of so many numbers
@@ -160,6 +164,13 @@ def test_resampled_clouds_lose_points_within_bounds_or_get_outliers():
     copies = same.sum(1)[own.all(1)]
     assert copies.sum(1).eq(100).all()
     assert ((copies.amax(1) - (copies + 101 * (copies == 0)).amin(1)) <= 1).all()
+
+
+@pytest.mark.parametrize("share", [0.5, 1e-18, 1e-19, 5e-324])
+def test_clouds_that_are_not_resampled_keep_the_order_of_their_points(share):
+    points = torch.randn(1000, 20, 3, generator=torch.Generator().manual_seed(1))
+    same = (drawn(points, resample=share) == points).all(2).all(1).double().mean().item()
+    assert same == pytest.approx(1 - share, abs=5 * (share * (1 - share) / 1000) ** 0.5)
 
 
 def test_resampling_thins_out_a_half_or_cuts_an_end_of_some_clouds():

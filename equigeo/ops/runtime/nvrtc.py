@@ -23,7 +23,7 @@ OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
 MOST_SPILLED = 64
 """Bytes of registers, stored and loaded, with which a kernel is still used."""
 
-_UNCACHED = "compiled CUDA kernels are not kept for the next process"
+_UNCACHED = "CUDA kernels are not kept and compiled in every process"
 FORMAT = 2
 """Version of the files of the cache."""
 
@@ -205,7 +205,7 @@ def _entry(key: str, code: MachineCode) -> bytes:
 def _read(name: str, key: str, kernels: int) -> MachineCode | None:
     """Return an entry of the cache, or None where it is missing, damaged or of another format."""
     try:
-        digest, _, entry = (read_own("kernels", name) or b"").partition(b"\n")
+        digest, _, entry = (read_own("kernels", name, _UNCACHED) or b"").partition(b"\n")
         if digest != _hash(entry).encode():
             return None
         first, _, cubin = entry.partition(b"\n")

@@ -23,7 +23,8 @@ def resample(
     uniform = partial(torch.rand, generator=generator)
     normal = partial(torch.randn, generator=generator)
     which, strength = uniform(2, clouds, 1)
-    kind = (which / share * len(_LOST)).long()  # beyond the last one: unchanged
+    # beyond the last one: unchanged; the quotient may be infinite
+    kind = (which.double() / share * len(_LOST)).clamp(max=len(_LOST)).long()
     known = kind < len(_LOST)
     most = strength * _LOST[kind.clamp(max=len(_LOST) - 1)]
     height = (points @ normal(clouds, 3, 1).to(points))[..., 0]
@@ -31,9 +32,9 @@ def resample(
     chance = torch.where((kind == _BEYOND) & (rank < 0.5), 0, most)
     chance = torch.where(kind == _CUT, (rank >= 1 - most).float(), chance)
     lost = known & (uniform(clouds, count) < chance)
-    # in a random order with those that are left first, which are repeated in the place of others
-    order = (uniform(clouds, count) + lost).argsort(1)
     left, place = (~lost).sum(1, keepdim=True).clamp_min(1), torch.arange(count)
+    # in a random order with those that are left first, which are repeated in the place of others
+    order = torch.where(known, (uniform(clouds, count) + lost).argsort(1), place)
     found = points.gather(1, order.gather(1, place % left)[..., None].expand(-1, -1, 3))
     # at one to two radii from the center
     center = points.mean(1, keepdim=True)

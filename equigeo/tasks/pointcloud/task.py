@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -183,7 +183,7 @@ class LabelledClouds(LabelledSource):
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
         points = self.points[chosen]
         if generator is None:
-            return fewer_points(points, self.num_points)
+            return fewer_points(points, self.num_points, chosen.tolist())
         if self.num_points < points.shape[1]:
             # the largest of independent keys: a uniform draw without replacement
             keys = torch.rand(points.shape[:2], generator=generator)
@@ -278,15 +278,16 @@ def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointCloud
 def fewer_points(
     points: Tensor,  # (clouds, points, 3)
     number: int,
+    indices: Sequence[int] | None = None,  # of the clouds; by default their positions
 ) -> Tensor:
-    """Draw a fixed random subset of each cloud's points, (clouds, number, 3)."""
+    """Draw a random subset of each cloud's points, fixed by its index, (clouds, number, 3)."""
     total = points.shape[1]
     if number == total:
         return points
     # a stream for each cloud, independent of the seed of the run: runs are comparable
     kept = [
         torch.randperm(total, generator=derived_generator(0, "points", i))[:number]
-        for i in range(len(points))
+        for i in (range(len(points)) if indices is None else indices)
     ]
     return _take(points, torch.stack(kept))
 

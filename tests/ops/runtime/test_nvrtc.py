@@ -182,7 +182,7 @@ def test_without_a_folder_programs_are_compiled_with_one_warning(
     assert codes[0] == codes[1] == codes[2]
     assert len(compiler.programs) == 3
     (record,) = caplog.records
-    assert record.getMessage().startswith("compiled CUDA kernels are not kept for the next process")
+    assert record.getMessage().startswith("CUDA kernels are not kept and compiled in every process")
 
 
 def test_threads_that_come_at_once_leave_one_whole_entry(folder):
