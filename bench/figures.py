@@ -329,6 +329,8 @@ def intervals() -> Rows:
 
 PRODUCT, CONV = "channelwise_product, mace-large", "channelwise_conv, mace-large"
 CONTRACTION = "symmetric_contraction, 128 channels, ir_mul"
+ORDERS = "so2_conv, degrees up to 4, orders up to 2"
+CONNECTED, ATTENTION = "fully_connected_product, 16x0e + 16x1o", "segment_attention, 4 heads of 32"
 
 
 def h100(problem: str, who: str) -> list[float]:
@@ -343,16 +345,25 @@ def h100_ratios(problem: str, slower: str, faster: str) -> list[float]:
 
 def cuda() -> Rows:
     harmonics = "spherical_harmonics, degrees 0 to 3"
-    orders = "so2_conv, degrees up to 4, orders up to 2"
     for problem, peer in (
         *((PRODUCT, "e3nn"), (f"{PRODUCT}, ir_mul", "cuEquivariance")),
         *((CONV, "e3nn"), (f"{CONV}, ir_mul", "cuEquivariance")),
-        *((CONTRACTION, "cuEquivariance"), (harmonics, "e3nn"), (orders, "fairchem-core")),
+        *((CONTRACTION, "cuEquivariance"), (harmonics, "e3nn"), (ORDERS, "fairchem-core")),
     ):
         for who in ("ours", peer):
             memory = at("gpu_times", "times", "megabytes", f"{problem}, second", who)
             has_memory = problem not in (CONTRACTION, harmonics)
             yield h100(problem, who) + [x * 2**20 / 1e9 for x in memory if has_memory]
+
+
+def cuda_floors() -> Rows:
+    """Yield least times of three passes, times against them, and counts of the last pass."""
+    for problem in (f"{PRODUCT}, ir_mul", CONTRACTION, ORDERS, CONNECTED, ATTENTION):
+        passes = at("cuda_floors", "problems", problem, KINDS)
+        times = [row[key] for key in ("least us", "measured") for row in passes]
+        last = passes[-1]
+        moved = last["moved bytes"] / last["least bytes"]
+        yield [*times, moved, last["operations"], last["peak bytes"] / 1e9]
 
 
 def rooflines() -> Rows:
@@ -378,7 +389,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
         *(potentials, potential_curves, potential_peers, fine_tuning),
         *(shrec11, princeton, parts, large_meshes, digits, embeddings, robust_clouds),
         *(modelnet10, tours),
-        *(intervals, cuda, rooflines),
+        *(intervals, cuda, cuda_floors, rooflines),
     )
 }
 

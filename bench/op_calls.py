@@ -217,10 +217,8 @@ class Calls(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         result = func(*args, **(kwargs or {}))
-        given, results = (
-            [x for x in tree_leaves(tree) if isinstance(x, Tensor)]
-            for tree in ((args, kwargs), result)
-        )
+        trees = (args, kwargs), result
+        given, results = ([x for x in tree_leaves(t) if isinstance(x, Tensor)] for t in trees)
         if func.namespace == "equigeo":
             names = [argument.name for argument in func._schema.arguments]
             named = dict(zip(names, args, strict=False)) | (kwargs or {})

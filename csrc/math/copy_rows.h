@@ -1,8 +1,8 @@
 // Coupling the copies of one row by a team of lanes, as a warp does on a GPU.
 //
 // Each lane owns the numbers that it adds to, so that there are no atomics and the same bits come
-// out every time. A team has `lane`, `lanes` and `sync()`, behind which lanes see what others
-// wrote.
+// out every time. A team has `lane`, `lanes`, `sync()`, behind which lanes see what others wrote,
+// and `sum()` of a number of each lane.
 #pragma once
 
 #include "args/products.h"
@@ -58,6 +58,32 @@ couple_copies(const CopyRow<T>& row, const Path& path, int64_t u, int64_t v, int
   return sum;
 }
 
+// Call add(key(entry), sum) for runs of coefficients of one key, with the sum of these times term.
+// Every coefficient is read once: those that make one component seldom are side by side.
+template <class T, class Key, class Term, class Add>
+EQUIGEO_HOST_DEVICE void for_runs(
+    const PathTable<T>& table, const Path& path, const Key& key, const Term& term, const Add& add) {
+  T sum = 0;
+  for (int64_t n = path.first; n < path.last; ++n) {
+    const Entry e = table.entry[n];
+    sum += table.value[n] * term(e);
+    if (n + 1 == path.last || key(table.entry[n + 1]) != key(e)) {
+      add(key(e), sum);
+      sum = 0;
+    }
+  }
+}
+
+// The copies of the inputs that make one of the output.
+struct Pair {
+  int64_t u, v;
+};
+
+EQUIGEO_HOST_DEVICE Pair pair_of(const Path& path, bool matched, int64_t copy) {
+  const uint32_t n = static_cast<uint32_t>(copy), mul2 = static_cast<uint32_t>(path.y.mul);
+  return matched ? Pair{copy, copy} : Pair{n / mul2, n % mul2};
+}
+
 template <class T, class Team>
 EQUIGEO_HOST_DEVICE void copywise_row(
     const CopywiseProduct<T>& op, int64_t number, const Team& team) {
@@ -65,59 +91,86 @@ EQUIGEO_HOST_DEVICE void copywise_row(
   T* out = op.out + number * row.table.dim_out;
   clear_row(out, row.table.dim_out, team);
   for (int64_t p = 0; p < row.table.count; ++p) {
-    const Path& path = row.table.path[p];
+    const Path path = row.table.path[p];  // a copy: no store changes it
     const bool matched = is_matched(path);
-    for (int64_t n = team.lane; n < path.out.mul * path.out.d; n += team.lanes) {
-      const int64_t copy = n / path.out.d, k = n % path.out.d;
-      const int64_t u = matched ? copy : copy / path.y.mul;
-      const int64_t v = matched ? copy : copy % path.y.mul;
-      out[position(path.out, copy, k)] +=
-          row.weight_of(path, copy) * couple_copies(row, path, u, v, k);
+    for (int64_t copy = team.lane; copy < path.out.mul; copy += team.lanes) {
+      const Pair pair = pair_of(path, matched, copy);
+      const T weight = row.weight_of(path, copy);
+      for_runs(
+          row.table, path, [](const Entry& e) { return e.k; },
+          [&](const Entry& e) {
+            return row.x[position(path.x, pair.u, e.i)] * row.y[position(path.y, pair.v, e.j)];
+          },
+          [&](int64_t k, T sum) { out[position(path.out, copy, k)] += weight * sum; });
     }
     team.sync();
   }
 }
 
-// Gradients of one path for one component of a copy of an input, or for the weight of a copy.
-template <class T>
+// Gradients of one path.
+template <class T, class Team>
 struct CopySlopes {
   const CopyRow<T>& row;
+  const Path& path;
+  bool matched;
   const T* grad;
+  Team team;
 
-  // Of component i of the copy of the first input that goes with copy v.
-  EQUIGEO_HOST_DEVICE T first(const Path& path, int64_t v, int64_t copy, int64_t i) const {
-    T sum = 0;
-    for (int64_t n = path.first; n < path.last; ++n) {
-      const Entry e = row.table.entry[n];
-      if (e.i == i) {
-        sum += row.table.value[n] * row.y[position(path.y, v, e.j)] *
-               grad[position(path.out, copy, e.k)];
-      }
-    }
-    return row.weight_of(path, copy) * sum;
+  // Weight of the copy that u and v make, times component k of its gradient.
+  EQUIGEO_HOST_DEVICE T arriving(int64_t u, int64_t v, int64_t k) const {
+    const int64_t copy = matched ? u : u * path.y.mul + v;
+    return row.weight_of(path, copy) * grad[position(path.out, copy, k)];
   }
 
-  // Of component j of the copy of the second input that goes with copy u.
-  EQUIGEO_HOST_DEVICE T second(const Path& path, int64_t u, int64_t copy, int64_t j) const {
-    T sum = 0;
-    for (int64_t n = path.first; n < path.last; ++n) {
-      const Entry e = row.table.entry[n];
-      if (e.j == j) {
-        sum += row.table.value[n] * row.x[position(path.x, u, e.i)] *
-               grad[position(path.out, copy, e.k)];
-      }
+  EQUIGEO_HOST_DEVICE void first(T* grad_x) const {
+    for (int64_t u = team.lane; u < path.x.mul; u += team.lanes) {
+      const int64_t begin = matched ? u : 0, end = matched ? u + 1 : path.y.mul;
+      for_runs(
+          row.table, path, [](const Entry& e) { return e.i; },
+          [&](const Entry& e) {
+            T sum = 0;
+            for (int64_t v = begin; v < end; ++v) {
+              sum += row.y[position(path.y, v, e.j)] * arriving(u, v, e.k);
+            }
+            return sum;
+          },
+          [&](int64_t i, T sum) { grad_x[position(path.x, u, i)] += sum; });
     }
-    return row.weight_of(path, copy) * sum;
   }
 
-  EQUIGEO_HOST_DEVICE T weight(const Path& path, int64_t u, int64_t v, int64_t copy) const {
-    T sum = 0;
-    for (int64_t n = path.first; n < path.last; ++n) {
-      const Entry e = row.table.entry[n];
-      sum += row.table.value[n] * row.x[position(path.x, u, e.i)] *
-             row.y[position(path.y, v, e.j)] * grad[position(path.out, copy, e.k)];
+  // There are few copies of the second input where all pairs are made: lanes share the first ones.
+  EQUIGEO_HOST_DEVICE void second(T* grad_y) const {
+    for (int64_t v = matched ? team.lane : 0; v < path.y.mul; v += matched ? team.lanes : 1) {
+      const int64_t begin = matched ? v : team.lane, end = matched ? v + 1 : path.x.mul;
+      for_runs(
+          row.table, path, [](const Entry& e) { return e.j; },
+          [&](const Entry& e) {
+            T sum = 0;
+            for (int64_t u = begin; u < end; u += team.lanes) {
+              sum += row.x[position(path.x, u, e.i)] * arriving(u, v, e.k);
+            }
+            return sum;
+          },
+          [&](int64_t j, T sum) {
+            const T all = matched ? sum : team.sum(sum);
+            if (matched || team.lane == 0) {
+              grad_y[position(path.y, v, j)] += all;
+            }
+          });
     }
-    return sum;
+  }
+
+  EQUIGEO_HOST_DEVICE void weight(T* grad_weight) const {
+    for (int64_t copy = team.lane; copy < path.out.mul; copy += team.lanes) {
+      const Pair pair = pair_of(path, matched, copy);
+      T sum = 0;
+      for (int64_t n = path.first; n < path.last; ++n) {
+        const Entry e = row.table.entry[n];
+        sum += row.table.value[n] * row.x[position(path.x, pair.u, e.i)] *
+               row.y[position(path.y, pair.v, e.j)] * grad[position(path.out, copy, e.k)];
+      }
+      grad_weight[path.weight + copy] += sum;
+    }
   }
 };
 
@@ -126,7 +179,7 @@ EQUIGEO_HOST_DEVICE void copywise_backward_row(
     const CopywiseProductBackward<T>& op, int64_t number, const Team& team) {
   const CopyRow<T> row(op, number);
   const PathTable<T>& table = row.table;
-  const CopySlopes<T> slopes{row, op.grad + number * table.dim_out};
+  const T* grad = op.grad + number * table.dim_out;
   T* grad_x = op.grad_x + number * table.dim_x;
   T* grad_y = op.grad_y + number * table.dim_y;
   const bool by_weight = op.grad_weight != nullptr;
@@ -136,27 +189,11 @@ EQUIGEO_HOST_DEVICE void copywise_backward_row(
   clear_row(grad_weight, by_weight ? table.dim_weight : 0, team);
   for (int64_t p = 0; p < table.count; ++p) {
     const Path& path = table.path[p];
-    const bool matched = is_matched(path);
-    const int64_t mul = path.x.mul, mul2 = path.y.mul;
-    for (int64_t n = team.lane; n < mul * path.x.d; n += team.lanes) {
-      const int64_t u = n / path.x.d, i = n % path.x.d;
-      T sum = 0;
-      for (int64_t v = matched ? u : 0; v < (matched ? u + 1 : mul2); ++v) {
-        sum += slopes.first(path, v, matched ? u : u * mul2 + v, i);
-      }
-      grad_x[position(path.x, u, i)] += sum;
-    }
-    for (int64_t n = team.lane; n < mul2 * path.y.d; n += team.lanes) {
-      const int64_t v = n / path.y.d, j = n % path.y.d;
-      T sum = 0;
-      for (int64_t u = matched ? v : 0; u < (matched ? v + 1 : mul); ++u) {
-        sum += slopes.second(path, u, matched ? u : u * mul2 + v, j);
-      }
-      grad_y[position(path.y, v, j)] += sum;
-    }
-    for (int64_t n = team.lane; by_weight && n < path.out.mul; n += team.lanes) {
-      grad_weight[path.weight + n] +=
-          slopes.weight(path, matched ? n : n / mul2, matched ? n : n % mul2, n);
+    const CopySlopes<T, Team> slopes{row, path, is_matched(path), grad, team};
+    slopes.first(grad_x);
+    slopes.second(grad_y);
+    if (by_weight) {
+      slopes.weight(grad_weight);
     }
     team.sync();
   }

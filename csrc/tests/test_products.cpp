@@ -40,6 +40,10 @@ int64_t element(const Segment& segment, int64_t u, int64_t i) {
 struct SingleLane {
   int64_t lane = 0, lanes = 1;
   void sync() const {}
+  template <class T>
+  T sum(T value) const {
+    return value;
+  }
 };
 
 // A table of one path, and operands of a few rows with a gap on either side.

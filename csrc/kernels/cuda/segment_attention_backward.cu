@@ -1,19 +1,12 @@
 #include "args/segments.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/warp.cuh"
 #include "math/gather_sum.h"
 #include "math/segment_attention.h"
 
 namespace equigeo {
 namespace {
-
-template <class T>
-__device__ T sum_over_warp(T value) {
-  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
-    value += __shfl_xor_sync(0xffffffffu, value, lanes);
-  }
-  return value;
-}
 
 // One warp per edge and head, its lanes over the channels.
 template <class T>
@@ -25,7 +18,7 @@ __global__ void slope_of_edges(SegmentAttentionBackward<T> op) {
     const int64_t e = i / op.heads, h = i % op.heads;
     const T* arriving = op.grad_out + (target[e] * op.heads + h) * op.channels;
     const T* sent = op.values + (source[e] * op.heads + h) * op.channels;
-    const T slope = sum_over_warp(partial_dot<T>(arriving, sent, lane, op.channels, kWarp));
+    const T slope = this_warp().sum(partial_dot<T>(arriving, sent, lane, op.channels, kWarp));
     if (lane == 0) {
       op.grad_logits[i] = slope + (op.grad_attention == nullptr ? T(0) : op.grad_attention[i]);
     }

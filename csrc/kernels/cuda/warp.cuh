@@ -15,6 +15,17 @@ struct Warp {
     __syncwarp();
 #endif
   }
+
+  // Of all lanes, in all lanes.
+  template <class T>
+  EQUIGEO_HOST_DEVICE T sum(T value) const {
+#ifdef __CUDA_ARCH__
+    for (int apart = kWarp / 2; apart > 0; apart /= 2) {
+      value += __shfl_xor_sync(0xffffffffu, value, apart);
+    }
+#endif
+    return value;
+  }
 };
 
 __device__ inline Warp this_warp() { return {threadIdx.x % kWarp, kWarp}; }
