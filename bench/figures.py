@@ -246,6 +246,24 @@ def large_meshes() -> Rows:
         yield at("mesh_scale", "rows", wanted, "microseconds a face") + scale(case, *columns)
 
 
+def dynamics() -> Rows:
+    ours, peer = ({"network": name} for name in ("ours", "MeshGraphNet"))
+    kinds = [row["meshes"] for row in at("mesh_dynamics", "runs", ours, "errors")[0]]
+    for kind in kinds:
+        errors = [
+            at(
+                "mesh_dynamics",
+                "runs",
+                network,
+                "errors",
+                {"meshes": kind},
+                ("one_step", "rollout"),
+            )
+            for network in (ours, peer)
+        ]
+        yield [*errors[0], *errors[1], errors[1][1] / errors[0][1]]
+
+
 def digits() -> Rows:
     tests = ("affNIST", "homNIST", "centred")
     costs = ("parameters", "GFLOP for an image", "epochs", "training seconds")
@@ -387,7 +405,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
     for function in (
         *(speedups, accuracies, products, models, frozen, mace_peers),
         *(potentials, potential_curves, potential_peers, fine_tuning),
-        *(shrec11, princeton, parts, large_meshes, digits, embeddings, robust_clouds),
+        *(shrec11, princeton, parts, large_meshes, dynamics, digits, embeddings, robust_clouds),
         *(modelnet10, tours),
         *(intervals, cuda, cuda_floors, rooflines),
     )
