@@ -18,7 +18,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import trimesh
 
@@ -29,18 +28,6 @@ from equigeo.mesh.nn.residual_block import recompute_blocks
 
 SIDES = (71, 224, 708)  # 10^4, 10^5 and 10^6 faces
 STAGES = ("load", "graph with features", "forward", "both passes", "both passes, recomputed")
-
-
-def write_torus(path: Path, side: int) -> None:
-    """Write a torus of 2 side^2 triangles."""
-    i, j = (x.ravel() for x in np.indices((side, side)))
-    u, v = 2 * np.pi * i / side, 2 * np.pi * j / side
-    radius = 2 + np.cos(v)
-    points = np.stack([radius * np.cos(u), radius * np.sin(u), np.sin(v)], axis=1)
-    right, up = (i + 1) % side * side, (j + 1) % side
-    a, b, c, d = i * side + j, right + j, right + up, i * side + up
-    faces = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
-    trimesh.Trimesh(points, faces, process=False).export(path)
 
 
 def stage_call(stage: str, path: Path) -> Call:
@@ -92,7 +79,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "torus.ply"
         for side in SIDES:
-            write_torus(path, side)
+            sections = {"major_sections": side, "minor_sections": side}
+            trimesh.creation.torus(2.0, 1.0, **sections).export(path)
             for stage in STAGES:
                 given = (stage, path, arguments.threads, arguments.repetitions)
                 key = {"stage": stage, "faces": 2 * side**2}

@@ -19,7 +19,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--edges", type=int, default=32768, help="size of what is timed")
     parser.add_argument("--rounds", type=int, default=20, help="calls that are timed")
     parser.add_argument("--jobs", type=int, default=1, help="processes that check rows")
-    parser.add_argument("--part", action="append", help=f"of {', '.join(PARTS)}; by default all")
+    parser.add_argument("--part", action="append", choices=PARTS, help="all by default")
     parser.add_argument("--minutes", type=float, default=math.inf, help="of this call")
     parser.add_argument("--resume", action="store_true", help="keep the rows of the file")
     return parser.parse_args(arguments)
@@ -62,7 +62,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     until = time.perf_counter() + 60 * options.minutes
-    if message := missing(options.simulate) or unknown(options.part):
+    if message := missing(options.simulate):
         sys.stderr.write(message + "\n")
         return 1
     device = torch.device("cpu" if options.simulate else "cuda")
@@ -85,12 +85,6 @@ def missing(simulate: bool) -> str:
     if simulate != (os.environ.get("EQUIGEO_SIMULATE_CUDA") == "1"):
         return "error: --simulate goes with EQUIGEO_SIMULATE_CUDA=1, and only with it"
     return "" if kernels_info()["cuda"] else NO_KERNELS
-
-
-def unknown(parts: Sequence[str] | None) -> str:
-    """What is wrong with the names of parts, or nothing."""
-    wrong = set(parts or ()) - set(PARTS)
-    return f"error: there is no part {', '.join(sorted(wrong))}" if wrong else ""
 
 
 def begun(device: torch.device, options: argparse.Namespace) -> dict[str, Any]:

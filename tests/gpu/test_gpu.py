@@ -92,8 +92,10 @@ def test_a_record_is_continued_with_equal_settings_alone(tmp_path, monkeypatch):
         program.begun(CPU, program.parse([*words, "--edges=64"]))
 
 
-def test_part_or_library_that_is_not_there_is_named():
-    assert program.unknown(["ops", "other"]) == "error: there is no part other"
+def test_part_or_library_that_is_not_there_is_named(capsys):
+    with pytest.raises(SystemExit):
+        program.parse(["gpu.json", "--part=ops", "--part=other"])
+    assert "argument --part: invalid choice: 'other'" in capsys.readouterr().err
     (failure,) = check_models(CPU, 1, ["symmetrix, float32, 32 atoms"])["failures"]
     assert failure.startswith("symmetrix, float32, 32 atoms: failed: KeyError")
 
