@@ -16,6 +16,7 @@ from bench.gpu_times import in_turn, micro, peak
 from bench.peers import agree
 from bench.recorder import circumstances
 from equigeo.interop import accelerate
+from tests.gpu.layer_rows import capture
 from tests.interop.interatomic import MODELS, Atoms
 
 Call = Callable[[], tuple[Tensor, ...]]
@@ -73,7 +74,7 @@ def compared(name: str, dtype: str, size: str, device: torch.device, rounds: int
     captured = "not captured: the crystal is large"
     if size == next(iter(CELLS)):
         try:
-            calls["accelerated, CUDA graph"] = capture(calls["accelerated"])
+            calls["accelerated, CUDA graph"] = capture(calls["accelerated"], device)
             captured = "captured"
         except Exception as error:  # that every model can be captured is not promised
             captured = f"not captured: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -92,22 +93,3 @@ def compared(name: str, dtype: str, size: str, device: torch.device, rounds: int
 def moved(atoms: Atoms, device: torch.device) -> Atoms:
     tensors = {n: x.to(device) for n, x in vars(atoms).items() if isinstance(x, Tensor)}
     return replace(atoms, **tensors)
-
-
-def capture(call: Call) -> Call:
-    """Capture a call as a CUDA graph and return its replay."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        results = call()
-
-    def replay() -> tuple[Tensor, ...]:
-        graph.replay()
-        return results
-
-    return replay
