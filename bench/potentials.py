@@ -38,7 +38,7 @@ SETS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "Li": ("mlearn_periodic", "Li", "crystal", {"stress_weight": 0.0}),
 }
 # Settings of the run that the command line may change.
-SETTINGS = ("channels", "lmax_edge", "lmax_hidden", "energy_weight")
+SETTINGS = ("channels", "lmax_edge", "lmax_hidden", "energy_weight", "huber_delta")
 
 
 def configure(arguments: argparse.Namespace) -> PotentialRunConfig:
@@ -106,6 +106,7 @@ def main() -> None:
     parser.add_argument("--lmax-edge", type=int)
     parser.add_argument("--lmax-hidden", type=int)
     parser.add_argument("--energy-weight", type=float)
+    parser.add_argument("--huber-delta", type=float)
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--compile", action="store_true", help="compile the training step")
     parser.add_argument("--evaluate-every", type=int, default=10)

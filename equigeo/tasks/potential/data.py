@@ -90,14 +90,13 @@ class PotentialRunConfig(RunConfig):
     dipole_weight, polarizability_weight : float
         Weights of mean squares in (e angstrom/atom)^2 and (angstrom^3/atom)^2. If positive, the
         potential has this output, and at least one frame must have the label.
-    energy_key, forces_key, stress_key : str
-        Names of the labels in extended XYZ. Default: the usual names, see
-        :func:`equigeo.datasets.read_extxyz`.
-    units : str
-        Of extended XYZ, by default eV and angstrom, see :func:`equigeo.datasets.read_extxyz`.
+    huber_delta : float
+        Errors above it count linearly instead of as squares, in the units of the weights; 0: none.
+    energy_key, forces_key, stress_key, units : str
+        Names of the labels, and units, in extended XYZ. Default: the usual names, eV and angstrom,
+        see :func:`equigeo.datasets.read_extxyz`.
     compile : bool
-        Compile the training step, which takes one to two minutes and makes steps of small molecules
-        nearly 2x faster. Results differ by rounding.
+        Compile the training step: two minutes, then up to 2x as fast, with other rounding.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden, zbl
         See :class:`equigeo.potentials.PotentialConfig`.
     inputs : tuple of str
@@ -143,6 +142,7 @@ class PotentialRunConfig(RunConfig):
     stress_weight: float = within(0.0, 1e9, default=0.0)
     dipole_weight: float = within(0.0, 1e9, default=0.0)
     polarizability_weight: float = within(0.0, 1e9, default=0.0)
+    huber_delta: float = within(0.0, 1e9, default=0.0)
     energy_key: str = ""
     forces_key: str = ""
     stress_key: str = ""
@@ -235,7 +235,7 @@ class PotentialRunConfig(RunConfig):
 UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
     "units": "", "zbl": False, "start_from": "", "freeze": [], "lora": 0, "replay": "",
     "replay_share": 0.5, "heads": [], "head": "", "inputs": [],
-    "dipole_weight": 0.0, "polarizability_weight": 0.0,
+    "dipole_weight": 0.0, "polarizability_weight": 0.0, "huber_delta": 0.0,
 }  # fmt: skip
 """Fields that configurations of earlier versions lack, as JSON types."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -31,7 +32,9 @@ class EnergyForcesStress(Objective):
     .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
               w_S\,\overline{(\sigma - \sigma^*)^2}
 
-    Dipoles and polarizabilities with a weight add such a term, per atom like energies.
+    Dipoles and polarizabilities with a weight add such a term, per atom like energies. With a
+    ``huber_delta`` :math:`\delta`, the square of an error :math:`x` is Huber's
+    :math:`\delta\,(2|x| - \delta)` where :math:`|x| > \delta`.
     Means are over the existing labels of a step, of all processes. Weights are of (eV/atom)^2,
     (eV/angstrom)^2 and (eV/angstrom^3)^2. Stresses are over the volume of the cell; for slabs and
     wires, components along Cartesian axes within the periodic lattice vectors count. The measure is
@@ -49,6 +52,7 @@ class EnergyForcesStress(Objective):
     stress: float = 0.0
     dipole: float = 0.0
     polarizability: float = 0.0
+    huber_delta: float = 0.0
 
     measure: ClassVar[str] = "error"
     form: ClassVar[str] = ".1f"
@@ -57,7 +61,7 @@ class EnergyForcesStress(Objective):
     @classmethod
     def of(cls, config: PotentialRunConfig) -> EnergyForcesStress:
         """Build from the weights of a configuration."""
-        return cls(*config.weights, **config.outputs)
+        return cls(*config.weights, **config.outputs, huber_delta=config.huber_delta)
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         samples: AtomicSamples = batch.inputs
@@ -82,19 +86,26 @@ class EnergyForcesStress(Objective):
                 errors = (getattr(found, name) - label) / atoms
                 terms.append((weight, errors, ~label.isnan(), number))
         loss = sum(
-            weight * _mean(errors, known, number, square=True)
+            weight * _mean(self.square, errors, known, number)
             for weight, errors, known, number in terms
             if weight
         )
-        shown = _MILLI * _mean(measure[0].detach(), *measure[1:])
+        shown = _MILLI * _mean(torch.abs, measure[0].detach(), *measure[1:])
         return frames * torch.as_tensor(loss), frames * shown.double()
 
+    def square(self, errors: Tensor) -> Tensor:
+        """Square errors, or return Huber's loss of them."""
+        if not self.huber_delta:
+            return errors.square()
+        return 2 * F.huber_loss(errors, torch.zeros_like(errors), "none", self.huber_delta)
 
-def _mean(errors: Tensor, known: Tensor, number: Tensor, square: bool = False) -> Tensor:
-    """Average absolute values or squares over the labels of a step; zero if there are none."""
+
+def _mean(
+    loss: Callable[[Tensor], Tensor], errors: Tensor, known: Tensor, number: Tensor
+) -> Tensor:
+    """Average over the labels of a step; zero if there are none."""
     # No sizes that depend on values: the step is compiled, too.
-    errors = torch.where(known, errors, 0.0)
-    total = (errors.square() if square else errors.abs()).sum()
+    total = loss(torch.where(known, errors, 0.0)).sum()
     return total / number.clamp(min=1).to(total.dtype)
 
 

@@ -322,6 +322,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument(
             "--stress-weight", "weight of (eV/A^3)^2", number, metavar="X", unit="of (eV/A^3)^2"
         ),
+        Argument("--huber-delta", "errors above X count linearly; 0: none", number, metavar="X"),
         *(
             Argument(
                 f"--{name}-weight",

@@ -352,6 +352,10 @@ ENERGY, FORCE, STRESS = (0.5 / 5) ** 2, 0.2**2, 0.1**2  # mean squares of a fram
 DIGITS = 1e-8
 LOSSES = {
     "both": (molecules(3), (2.0, 10.0), 2 * ENERGY + 10 * FORCE, 200, ROUNDING),
+    "both by Huber": (
+        molecules(3), (2.0, 10.0, 0.0, 0.0, 0.0, 0.05),
+        2 * 0.05 * (2 * 0.1 - 0.05) + 10 * 0.05 * (2 * 0.2 - 0.05), 200, ROUNDING,
+    ),
     "energies": (molecules(3), (2.0, 0.0), 2 * ENERGY, 100, DIGITS),
     "stresses": (crystals(4), (0.0, 0.0, 7.0), 7 * STRESS, None, DIGITS),
     "a frame without labels": (
