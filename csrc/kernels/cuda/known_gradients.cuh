@@ -268,8 +268,9 @@ __device__ __forceinline__ void differentiate_part(
 #pragma unroll 1
       for (int b = count; b-- > 0;) {
         const EdgePlaces& edge = memory.batch.edges[b];
-        const LaneRows<T> rows{
-            operands_of<T>(op, edge, channel), move_to(edge.grad_weight, channel), edge.message};
+        const EdgeOperands<T> from =
+            operands_of<T>(edge, channel, op.tangents.x != nullptr, op.tangents.weight != nullptr);
+        const LaneRows<T> rows{from, move_to(edge.grad_weight, channel), edge.message};
         differentiate_known_edge<kTable, Part>(
             rows, channel, memory.weights, memory.terms, grad, memory.second[b],
             memory.grad_second[b][threadIdx.y]);

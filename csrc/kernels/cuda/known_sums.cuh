@@ -177,7 +177,7 @@ __device__ __forceinline__ void sum_part(
       make_matrices<kTable, Part>(op, count, memory);
 #pragma unroll 1
       for (int b = 0; b < count; ++b) {
-        const EdgeOperands<T> from = operands_of<T>(op, memory.batch.edges[b], channel);
+        const EdgeOperands<T> from = operands_of<T>(memory.batch.edges[b], channel);
         add_edge<kTable, Part>(
             from, channel, memory.weights, memory.matrices + b * Size::kMatrices, sum);
       }

@@ -43,6 +43,12 @@ struct Sizes {
   static constexpr int kRows = largest(kTable.paths, [](int p) {
     return kTable.path[p].l1 > kTable.path[p].l3 ? kTable.path[p].d1() : kTable.path[p].d3();
   });
+  // Of a row of an operand.
+  static constexpr int kLongest = largest(3, [](int operand) {
+    return operand == 0   ? kTable.before_x(kTable.segments)
+           : operand == 1 ? kTable.before_weight(kTable.paths)
+                          : kTable.second;
+  });
   // Blocks that a multiprocessor must have registers for: with 168 per lane, 71 numbers of a target
   // and all numbers of an edge fit, which are loaded at once; with 128, fewer.
   static constexpr int kBlocks = (kSums + kTable.second > 60 ? 12 : 16) / kTable.warps;
@@ -129,7 +135,7 @@ __device__ __forceinline__ Number* move_to(Number* row, std::integral_constant<i
 #endif
 }
 
-// Where the numbers of an operand are for a lane. Slopes are zero where there is no tangent.
+// Where the numbers of an operand are for a lane. Slopes are zero unless it moves.
 template <class T>
 struct Operand {
   const float *value, *slope;
@@ -148,6 +154,15 @@ struct Operand {
     return {move_to(value, n), move_to(slope, n), moves};
   }
 };
+
+// The slopes of a row, zeros where there are none: where registers suffice, to load these takes
+// fewer instructions than to ask for each number.
+template <const KnownTable& kTable>
+__device__ const float kZeros[Sizes<kTable>::kLongest] = {};
+template <const KnownTable& kTable>
+__device__ __forceinline__ const float* slopes_of(const float* tangents, int64_t row) {
+  return tangents == nullptr ? kZeros<kTable> : tangents + row;
+}
 
 // Where the rows of an edge begin; null where there are none.
 struct alignas(16) EdgePlaces {
@@ -210,11 +225,11 @@ __device__ __forceinline__ void stage_second(
     int count,
     T (&to)[Most][kTable.second]) {
   const int thread = threadIdx.y * kWarp + threadIdx.x;
-  const Operand<T> from{y, tangent, tangent != nullptr};
 #pragma unroll 1
   for (int n = thread; n < Most * kTable.second; n += Sizes<kTable>::kThreads) {
     const int b = n / kTable.second, j = n % kTable.second;
-    to[b][j] = b < count ? from.at(batch.edges[b].own * kTable.second + j) : T{};
+    const int64_t row = batch.edges[b].own * kTable.second;
+    to[b][j] = b < count ? Operand<T>{y + row, slopes_of<kTable>(tangent, row), true}.at(j) : T{};
   }
 }
 
@@ -266,21 +281,20 @@ template <const KnownTable& kTable, class Op>
 __device__ __forceinline__ EdgePlaces places_of(const Op& op, const EdgeRows& edge) {
   const int64_t x = edge.other * kTable.before_x(kTable.segments);
   const int64_t weight = edge.own * kTable.before_weight(kTable.paths);
-  return {
-      op.x + x,
-      op.weight + edge.own * op.weight_stride,
-      nullptr,
-      nullptr,
-      op.tangents.x == nullptr ? nullptr : op.tangents.x + x,
-      op.tangents.weight == nullptr ? nullptr : op.tangents.weight + weight,
-      edge.own};
+  return {op.x + x,
+          op.weight + edge.own * op.weight_stride,
+          nullptr,
+          nullptr,
+          slopes_of<kTable>(op.tangents.x, x),
+          slopes_of<kTable>(op.tangents.weight, weight),
+          edge.own};
 }
 
-template <class T, class Op>
+template <class T>
 __device__ __forceinline__ EdgeOperands<T> operands_of(
-    const Op& op, const EdgePlaces& edge, int channel) {
-  const Operand<T> x{edge.x, edge.x_slope, op.tangents.x != nullptr};
-  const Operand<T> weight{edge.weight, edge.weight_slope, op.tangents.weight != nullptr};
+    const EdgePlaces& edge, int channel, bool x_moves = true, bool weight_moves = true) {
+  const Operand<T> x{edge.x, edge.x_slope, x_moves};
+  const Operand<T> weight{edge.weight, edge.weight_slope, weight_moves};
   return {x.behind(channel), weight.behind(channel)};
 }
 
