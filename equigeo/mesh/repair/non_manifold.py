@@ -44,14 +44,15 @@ def wrongly_wound_faces(
     faces: NDArray[np.int64],  # (faces, 3)
     edges: EdgeTable,
     pairs: NDArray[np.int64] | None = None,  # (pairs, 2) paired half-edges; default: twins
-) -> tuple[NDArray[np.bool_], int]:
-    """Return the faces to flip (faces,) and the number of unorientable parts."""
+) -> tuple[NDArray[np.bool_], int, int]:
+    """Return the faces to flip (faces,), the number of unorientable parts, and that of all."""
     twins = edges.twins() if pairs is None else pairs
     left, right = (twins // 3).T
     clash = edges.forward[twins[:, 0]] == edges.forward[twins[:, 1]]
     # Each face has a node for itself and one for its reverse; an orientable part has two sheets: a
     # closed part keeps the one with outward normals, an open part the one with fewer flips.
     sheet = _sheets((left, right, clash), len(faces))
+    num_parts = np.count_nonzero(np.bincount(sheet.min(axis=0)))
     twisted = sheet[0] == sheet[1]
     if twisted.any():
         part = connected_components_numpy(left, right, len(faces))
@@ -70,7 +71,7 @@ def wrongly_wound_faces(
     paired = np.zeros(faces.size, bool)
     paired[twins] = True
     is_open = twisted | ~paired.reshape(-1, 3).all(axis=1)
-    return _turned(points, faces, sheet, is_open), num_nonorientable
+    return _turned(points, faces, sheet, is_open), num_nonorientable, num_parts
 
 
 def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -388,7 +388,8 @@ class _Draft:
         pairs = self.edges.twins()
         if nonmanifold == "cut":
             pairs = pair_faces(points, self.faces, self.faces_before_merge, self.edges)
-        turn, nonorientable = wrongly_wound_faces(points, self.faces, self.edges, pairs)
+        winding = wrongly_wound_faces(points, self.faces, self.edges, pairs)
+        turn, nonorientable, self.num_parts = winding
         what = "is wound against its neighbors, or not out of a closed surface"
         if self.count("reoriented_faces", turn, what, "turn it over"):
             self.faces = np.where(turn[:, None], self.faces[:, [0, 2, 1]], self.faces)
@@ -466,7 +467,13 @@ class _Draft:
             raise MeshError(f"{where} is in no face; load it with strict=False to drop it")
         faces = number[self.faces]
         edges = EdgeTable.from_faces(faces) if len(kept) > len(of_file) else self.edges
-        topology = MeshTopology.from_faces(faces, edges, None if self.is_clique else self.pairs)
+        is_cut = any(self.counts.get(f"nonmanifold_{what}") for what in ("edges", "faces"))
+        topology = MeshTopology.from_faces(
+            faces,
+            edges,
+            None if self.is_clique else self.pairs,
+            None if is_cut else self.num_parts,
+        )
         if topology.nonmanifold_vertices:
             fans = f"at {topology.nonmanifold_vertices} vertices several fans of faces meet"
             self.warnings.append(f"{fans}; they are kept")

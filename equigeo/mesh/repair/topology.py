@@ -328,6 +328,7 @@ class MeshTopology:
         faces: NDArray[np.int64],  # (faces, 3)
         edges: EdgeTable | None = None,
         pairs: NDArray[np.int64] | None = None,  # (pairs, 2) if vertices are ambiguous
+        parts: int | None = None,  # connected by edges, if known
     ) -> MeshTopology:
         """Compute the topology of triangles."""
         edges = EdgeTable.from_faces(faces) if edges is None else edges
@@ -337,12 +338,14 @@ class MeshTopology:
         num_edges = len(counts) if pairs is None else faces.size - len(pairs)
         used = np.bincount(faces.ravel()) > 0
         fans = _num_fans(faces, edges, twins, pairs)
+        if parts is None or (fans > 1).any():  # parts may meet at vertices
+            parts = num_components(faces)
         return cls(
             closed=bool((counts == 2).all()) if pairs is None else 2 * len(pairs) == faces.size,
             oriented=bool((edges.forward[twins[:, 0]] != edges.forward[twins[:, 1]]).all()),
             manifold=bool((pairs is not None or (counts <= 2).all()) and (fans <= 1).all()),
             nonmanifold_vertices=int((fans > 1).sum()),
-            components=num_components(faces),
+            components=parts,
             euler=int(used.sum()) - num_edges + len(faces),
         )
 

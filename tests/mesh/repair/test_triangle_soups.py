@@ -121,7 +121,9 @@ def test_without_pairs_every_face_has_vertices_of_its_own(faces: NDArray[np.int6
 def test_any_winding_of_a_closed_surface_becomes_outward(flips, order) -> None:
     flipped = np.where(np.array(flips)[:, None], OCTAHEDRON[:, ::-1], OCTAHEDRON)
     faces = flipped[order]
-    turn, nonorientable = wrongly_wound_faces(OCTAHEDRON_POINTS, faces, EdgeTable.from_faces(faces))
+    turn, nonorientable, _ = wrongly_wound_faces(
+        OCTAHEDRON_POINTS, faces, EdgeTable.from_faces(faces)
+    )
     assert turn.tolist() == np.array(flips)[order].tolist()
     assert nonorientable == 0
 
@@ -129,15 +131,15 @@ def test_any_winding_of_a_closed_surface_becomes_outward(flips, order) -> None:
 def test_parts_are_wound_each_for_itself_and_open_ones_turn_their_minority() -> None:
     faces = np.concatenate([OCTAHEDRON, OCTAHEDRON[:, ::-1] + 6])
     points = np.concatenate([OCTAHEDRON_POINTS, OCTAHEDRON_POINTS + 5])
-    turn, _ = wrongly_wound_faces(points, faces, EdgeTable.from_faces(faces))
+    turn, *_ = wrongly_wound_faces(points, faces, EdgeTable.from_faces(faces))
     assert turn.tolist() == [False] * 8 + [True] * 8
     faces = OCTAHEDRON[:5].copy()
     faces[[1, 3]] = faces[[1, 3], ::-1]
-    turn, _ = wrongly_wound_faces(OCTAHEDRON_POINTS, faces, EdgeTable.from_faces(faces))
+    turn, *_ = wrongly_wound_faces(OCTAHEDRON_POINTS, faces, EdgeTable.from_faces(faces))
     assert turn.tolist() == [False, True, False, True, False]
     faces = np.concatenate([OCTAHEDRON, moebius_strip(21) + 6])
     points = np.concatenate([OCTAHEDRON_POINTS, np.random.default_rng(0).random((21, 3))])
-    turn, nonorientable = wrongly_wound_faces(points, faces, EdgeTable.from_faces(faces))
+    turn, nonorientable, _ = wrongly_wound_faces(points, faces, EdgeTable.from_faces(faces))
     assert nonorientable == 1
     assert not turn[:8].any()
 
@@ -149,7 +151,7 @@ def test_a_moebius_strip_is_cut_at_one_seam_however_it_is_wound(seed: int) -> No
     flips = random.random(len(faces)) < 0.5
     faces = np.where(flips[:, None], faces[:, ::-1], faces)[random.permutation(len(faces))]
     edges = EdgeTable.from_faces(faces)
-    turn, nonorientable = wrongly_wound_faces(random.random((41, 3)), faces, edges)
+    turn, nonorientable, _ = wrongly_wound_faces(random.random((41, 3)), faces, edges)
     assert nonorientable == 1
     wound = np.where(turn[:, None], faces[:, ::-1], faces)
     edges = EdgeTable.from_faces(wound)
