@@ -4,16 +4,12 @@
         --output bench/results/affnist_default.json
 
 Training digits are centered and never transformed; the 20,000 test digits are fixed and seen once,
-after the last epoch. Settings were chosen on transformed validation digits (``--holdout``), the
-rate of the published layers too (``--learning-rate``, ``--digits``). All networks have the recipe
-of the default preset otherwise, and about its cost. Beside each accuracy stand two changes of the
-logits over their deviation across images, before and after training: from one of affNIST's
-transformations to another (both images are rendered), and from the centered digit to a
+after the last epoch. Settings were chosen on transformed validation digits (``--holdout``). All
+networks have the recipe of the default preset, and about its cost. Beside each accuracy stand two
+changes of the logits over their deviation across images, before and after training: from one of
+affNIST's transformations to another (both images are rendered), and from the centered digit to a
 transformation (rendering smooths, so that the image itself changes too). With ``--untrained``, only
 before training, of ``--images`` digits; with ``--holdout`` of validation digits.
-``--curve`` evaluates every epoch on transformed validation digits.
-With ``--resume`` finished runs are kept, and an unfinished one goes on from its checkpoint in
-``--work``.
 """
 
 from __future__ import annotations
@@ -26,13 +22,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.recorder import Record, going_on, parsed, work_folder
+from bench.recorder import Record, chosen, going_on, parsed
 from equigeo.affine import AffineResNet, AffineResNetConfig, MomentFrame, WindowWarning
 from equigeo.datasets import AffNIST, load_digits
 from equigeo.tasks.affnist import (
@@ -46,18 +42,6 @@ from equigeo.tasks.affnist import (
 )
 from equigeo.tasks.affnist.task import image_logits
 from equigeo.tasks.common.measures import relative_change
-
-
-def paper_style(features: int) -> AffineResNet:
-    """The published layers with as many channels and samples as the cost allows."""
-    paper = AffineResNetConfig.paper(10)
-    config = replace(
-        paper,
-        samples=replace(paper.samples, count=5),
-        stages=replace(paper.stages, channels=(5,)),
-        head=replace(paper.head, features=features),
-    )
-    return AffineResNet(config)
 
 
 class FramedCNN(PlainCNN):
@@ -76,21 +60,14 @@ class FramedCNN(PlainCNN):
         return super().forward(self.frame(images))
 
 
-SETTINGS = (  # of a series
-    "network", "epochs", "learning_rate", "digits", "holdout", "untrained", "threads", "images",
-    "curve",
-)  # fmt: skip
+SETTINGS = ("network", "epochs", "holdout", "untrained", "threads", "images")  # of a series
 TEST_IMAGES = 20_000  # of each test, but for the longest
-CURVE_IMAGES = 4000  # after every epoch of --curve
 NETWORKS: dict[str, tuple[str, Callable[[], nn.Module]]] = {  # preset, and what to build
     "default": ("default", lambda: AffineResNet.preset("default")),
     "cnn": ("cnn", lambda: PlainCNN.preset("cnn", 10)),
     "frame-cnn": ("cnn", lambda: FramedCNN(PlainCNNConfig(10))),
-    "paper-style": ("paper", lambda: paper_style(5)),
-    "paper-wide": ("paper", lambda: paper_style(40)),
     "paper": ("paper", lambda: AffineResNet.preset("paper")),
 }
-OWN = ("paper-style", "paper-wide", "frame-cnn")  # networks that no preset builds
 
 
 def main() -> None:
@@ -99,21 +76,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--network", choices=tuple(NETWORKS), default="default")
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--digits", type=int, default=0, help="train on the first so many")
     parser.add_argument("--holdout", action="store_true")
     parser.add_argument("--untrained", action="store_true")
     parser.add_argument("--images", type=int, default=TEST_IMAGES)
-    parser.add_argument("--curve", action="store_true")
-    parser.add_argument("--work", type=Path, default=Path("runs/affnist"), help="checkpoints")
-    arguments = parsed(parser, series=True, required=True, threads=0)
-    settings = {name: getattr(arguments, name) for name in SETTINGS}
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    arguments = parsed(parser, work="runs/affnist", required=True, threads=0)
+    record = Record.series(arguments, *SETTINGS)
     warnings.simplefilter("ignore", WindowWarning)  # the published sampler has no valid windows
     make = untrained_run if arguments.untrained else one_run
-    for seed in range(arguments.first, arguments.first + arguments.runs):
+    for seed in range(arguments.runs):
         print(json.dumps(record.keep({"seed": seed}, partial(make, arguments, seed))))
     if not arguments.untrained:
         record.write({"mean accuracy": mean(run["affNIST"] for run in record.runs)})
@@ -121,27 +92,20 @@ def main() -> None:
 
 def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train once; measure accuracies and changes of the logits."""
-    config, split = run_config(arguments, seed), evaluated_split(arguments)
-    torch.manual_seed(seed)
-    model = NETWORKS[arguments.network][1]()
-    digits = AffNIST(*load_digits(config.data, split), split)
-    untrained = logit_changes(model.eval(), digits)
+    config, model, digits = prepared(arguments, seed)
+    untrained = logit_changes(model, digits)
+    framed = arguments.network == "frame-cnn"  # which no preset builds
     trained = AffNISTClassification().train(
         config,
-        work_folder(arguments.work) / arguments.output.stem / f"run-{seed}",
-        model=model.train() if arguments.network in OWN else None,
-        **going_on(arguments),
+        model=model.train() if framed else None,
+        **going_on(arguments, arguments.output.stem, f"run-{seed}"),
     )
-    if arguments.network == "frame-cnn":  # read back as its preset's, whose weights it has
+    if framed:  # read back as its preset's, whose weights it has
         model.load_state_dict(trained.model.state_dict())
         trained = replace(trained, model=model.eval())
-    numbers = {
-        "affnist": arguments.images,
-        "homnist": min(arguments.images, TEST_IMAGES),
-        "centred": None,
-    }
+    numbers = {"affnist": arguments.images, "homnist": config.test_images, "centred": None}
     affine, homography, centred = (
-        evaluate_image_classifier(trained, test, number, split=split)
+        evaluate_image_classifier(trained, test, number, split=config.evaluated_split)
         for test, number in numbers.items()
     )
     return {
@@ -163,40 +127,29 @@ def one_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     }
 
 
-def evaluated_split(arguments: argparse.Namespace) -> Literal["validation", "test"]:
-    """Which digits the numbers at the end are of."""
-    return "validation" if arguments.holdout else "test"
-
-
-def run_config(arguments: argparse.Namespace, seed: int) -> ImageConfig:
-    """Return the recipe of all networks, and what the command line changes."""
-    recipe = IMAGE_RECIPES["default"]
-    if arguments.epochs is not None:
-        recipe = replace(recipe, epochs=arguments.epochs)
-    if arguments.learning_rate is not None:
-        recipe = replace(recipe, learning_rate=arguments.learning_rate)
-    return ImageConfig(
+def prepared(arguments: argparse.Namespace, seed: int) -> tuple[ImageConfig, nn.Module, AffNIST]:
+    """Return the configuration, the network before training, and the digits to evaluate on."""
+    config = ImageConfig(
         str(arguments.data.resolve()),
-        recipe=recipe,
+        recipe=replace(IMAGE_RECIPES["default"], **chosen(arguments, "epochs")),
         seed=seed,
         preset=NETWORKS[arguments.network][0],
-        holdout=arguments.holdout or arguments.curve,
-        evaluate_every=int(arguments.curve),
-        digits=arguments.digits,
-        test_images=CURVE_IMAGES if arguments.curve else min(arguments.images, TEST_IMAGES),
+        holdout=arguments.holdout,
+        evaluate_every=0,
+        test_images=min(arguments.images, TEST_IMAGES),
     )
+    torch.manual_seed(seed)
+    model, split = NETWORKS[arguments.network][1]().eval(), config.evaluated_split
+    return config, model, AffNIST(*load_digits(config.data, split), split)
 
 
 def untrained_run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Measure what chance weights do."""
-    torch.manual_seed(seed)
-    model = NETWORKS[arguments.network][1]().eval()
-    split = evaluated_split(arguments)
-    digits = AffNIST(*load_digits(str(arguments.data.resolve()), split), split)
+    config, model, digits = prepared(arguments, seed)
     return {
         "seed": seed,
         "images": arguments.images,
-        "split": split,
+        "split": config.evaluated_split,
         "logit change, untrained": logit_changes(model, digits, arguments.images),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "GFLOP for an image": flops(model),

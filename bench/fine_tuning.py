@@ -9,7 +9,6 @@ frames, updates of low rank, and read-outs alone. Errors are those of forces on 
 train_mixedT that neither run has trained on: all at 300 K, and those at 1200 K behind the 40 that
 are for training and validation. The number of epochs and the share of replayed frames were chosen
 on validation frames of both temperatures; the rate is the default.
-With ``--resume`` finished runs of equal settings are kept, and others added.
 """
 
 from __future__ import annotations
@@ -71,8 +70,7 @@ def main() -> None:
     parser.add_argument("start", type=Path, help="checkpoint trained on 3BPA at 300 K")
     parser.add_argument("--data", type=Path, required=True, help="folder of all data sets")
     parser.add_argument("--epochs", type=int, default=150)
-    parser.add_argument("--work", type=Path, default=Path("runs/fine_tuning"))
-    arguments = parsed(parser, series=True, required=True, threads=1)
+    arguments = parsed(parser, work="runs/fine_tuning", required=True, threads=1)
     first = TrainedPotential.load(arguments.start)
     data = split(first, arguments.data)
     start = {

@@ -5,8 +5,7 @@
 Both are trained on the same trajectories, by the same recipe but for its length: the schedule
 follows elapsed time. MeshGraphNet has as many channels as the parameters of ours allow. Errors of
 one step and of rollouts are those of new trajectories, on the tessellation of the training meshes,
-on two others, and at ten times the faces. Nothing is selected on them. With ``--resume`` finished
-runs are kept, and an unfinished one goes on from its checkpoint in ``--work``.
+on two others, and at ten times the faces. Nothing is selected on them.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bench.recorder import Record, going_on, parsed, work_folder
+from bench.recorder import Record, going_on, parsed
 from equigeo.datasets.dynamics import STATES
 from equigeo.nn.state import SavedConfig
 from equigeo.reps import Irreps
@@ -107,8 +105,8 @@ NETWORKS: dict[str, MeshDynamics] = {"ours": MeshDynamics(), "MeshGraphNet": Pee
 
 def one_run(arguments: argparse.Namespace, name: str, config: DynamicsConfig) -> dict[str, Any]:
     """Train once, and evaluate on all kinds of meshes."""
-    folder = work_folder(arguments.work) / f"{name}-{config.equation}-{config.seed}"
-    trained = NETWORKS[name].train(config, folder, **going_on(arguments))
+    run = going_on(arguments, f"{name}-{config.equation}-{config.seed}")
+    trained = NETWORKS[name].train(config, **run)
     found = evaluate_mesh_dynamics(trained, trajectories=arguments.test_trajectories)
     return {
         "errors": found.to_dict()["results"],
@@ -131,11 +129,9 @@ def main() -> None:
     parser.add_argument("--test-trajectories", type=int, default=4)
     parser.add_argument("--minutes", type=float, default=20.0, help="of training")
     parser.add_argument("--runs", type=int, default=1, help="seeds")
-    parser.add_argument("--work", type=Path, default=Path("runs/mesh_dynamics"))
-    arguments = parsed(parser, series=True, required=True, threads=1)
+    arguments = parsed(parser, work="runs/mesh_dynamics", required=True, threads=1)
     names = ("faces", "trajectories", "test_trajectories", "minutes", "threads")
-    settings = {name: getattr(arguments, name) for name in names}
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    record = Record.series(arguments, *names)
     recipe = replace(
         DYNAMICS_RECIPES["default"], schedule="warm_cosine", warmup=100, epochs=10**5,
         minutes=arguments.minutes,

@@ -7,8 +7,7 @@ Nineteen classes, ten training shapes per class (draw 0 of split 10), seeds 0 to
 those of the last epoch. The network is trained at the 1,000 faces of the data and evaluated on the
 test shapes at 1,000 faces, at 500 (simplified) and at 2,500 (subdivided and simplified), drawn from
 seed 0, and at 1,000 faces with ``--draws`` draws of each kind of damage. Nothing is selected on
-test shapes; ``--holdout 3`` evaluates on training shapes that were held out. With ``--resume``
-finished runs are kept.
+test shapes; ``--holdout 3`` evaluates on training shapes that were held out.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.recorder import Record, going_on, parsed, work_folder
+from bench.recorder import Record, chosen, going_on, parsed
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier, TriangleMesh, damage
 from equigeo.mesh.subdivide import with_resolution
@@ -53,13 +52,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "two resolutions in training": {"recipe": {"resolutions": (0.5, 2.5)}},
     "damaged versions in training": {"recipe": {"damaged": 8, "epochs": 60}},
     "features of one ring": {"model": {"features": "invariant"}},
-    "features of one ring, means not weighted": {
-        "model": {"features": "invariant", "area_weighted": False}
-    },
-    "features of one ring, two resolutions in training": {
-        "model": {"features": "invariant"}, "recipe": {"resolutions": (0.5, 2.5)},
-    },
-}  # fmt: skip
+}
 
 
 def load(path: Path) -> MeshDataset:
@@ -107,16 +100,13 @@ def share_right(
 def one_run(arguments: argparse.Namespace, data: MeshDataset, seed: int) -> dict[str, Any]:
     """Train once, and evaluate at every resolution."""
     variant = VARIANTS[arguments.variant]
-    recipe = replace(MESH_RECIPES["default"], **variant.get("recipe", {}))
-    if arguments.epochs:
-        recipe = replace(recipe, epochs=arguments.epochs)
+    changes = variant.get("recipe", {}) | chosen(arguments, "epochs")
+    recipe = replace(MESH_RECIPES["default"], **changes)
     config = MeshConfig("memory", recipe=recipe, split="10", seed=seed, holdout=arguments.holdout)
     torch.manual_seed(seed)
     model = PrimalDualClassifier.preset("default", data.num_classes, **variant.get("model", {}))
-    work = work_folder(arguments.work) / arguments.variant.replace(" ", "-") / f"run-{seed}"
-    trained = MeshClassification().train(
-        config, work, data=data, model=model, **going_on(arguments)
-    )
+    run = going_on(arguments, arguments.variant.replace(" ", "-"), f"run-{seed}")
+    trained = MeshClassification().train(config, data=data, model=model, **run)
     _, test = split_meshes(data, config)
     accuracy = {
         faces: share_right(trained, data, test, at_resolution(data, test, faces))
@@ -149,10 +139,8 @@ def main() -> None:
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--draws", type=int, default=3, help="of each kind of damage")
-    parser.add_argument("--work", type=Path, default=Path("runs/mesh_resolution"))
-    arguments = parsed(parser, series=True, required=True)
-    settings = {name: vars(arguments)[name] for name in ("holdout", "epochs", "draws")}
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    arguments = parsed(parser, work="runs/mesh_resolution", required=True)
+    record = Record.series(arguments, "holdout", "epochs", "draws")
     data = load(arguments.data)
     for seed in range(arguments.runs):
         key = {"variant": arguments.variant, "seed": seed}

@@ -5,8 +5,7 @@
 Run ``i`` has seed ``i`` and trains the default preset by its recipe on the 96 training animals of
 ``articulated_parts()``; the weights are those of the last epoch. The 24 test animals are evaluated
 at 500 faces and, the same animals in the same poses, at 250. Nothing is selected on them;
-``--holdout 24`` evaluates on training animals that were held out instead. With ``--resume``
-finished runs are kept, and an unfinished one goes on from its checkpoint in ``--work``.
+``--holdout 24`` evaluates on training animals that were held out instead.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ import argparse
 import json
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import torch
 
-from bench.recorder import Record, going_on, parsed, work_folder
+from bench.recorder import Record, chosen, going_on, parsed
 from equigeo.datasets import articulated_parts
 from equigeo.tasks.mesh_segmentation import (
     SEGMENTATION_RECIPES,
@@ -36,14 +34,12 @@ FACES = (500, 250)
 
 def one_run(arguments: argparse.Namespace, number: int) -> dict[str, Any]:
     """Train once, and evaluate at both resolutions."""
-    recipe = SEGMENTATION_RECIPES["default"]
-    if arguments.epochs:
-        recipe = replace(recipe, epochs=arguments.epochs)
+    recipe = replace(SEGMENTATION_RECIPES["default"], **chosen(arguments, "epochs"))
     config = SegmentationConfig("builtin", recipe=recipe, seed=number, holdout=arguments.holdout)
     size = {"per_class": arguments.per_class}
     dataset = articulated_parts(faces=FACES[0], **size)
-    folder = work_folder(arguments.work) / f"run-{number}"
-    trained = MeshSegmentation().train(config, folder, data=dataset, **going_on(arguments))
+    run = going_on(arguments, f"run-{number}")
+    trained = MeshSegmentation().train(config, data=dataset, **run)
     found = {}
     for faces in FACES:
         data = articulated_parts(faces=faces, **size)
@@ -71,10 +67,8 @@ def main() -> None:
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--per-class", type=int, default=20)
-    parser.add_argument("--work", type=Path, default=Path("runs/mesh_segmentation"))
-    arguments = parsed(parser, series=True, required=True)
-    settings = {name: getattr(arguments, name) for name in ("holdout", "epochs", "per_class")}
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    arguments = parsed(parser, work="runs/mesh_segmentation", required=True)
+    record = Record.series(arguments, "holdout", "epochs", "per_class")
     for number in range(arguments.runs):
         record.keep({"seed": number}, partial(one_run, arguments, number))
     means = {

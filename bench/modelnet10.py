@@ -8,8 +8,7 @@ clouds: they are seen once, after the last epoch. ``--holdout 50`` evaluates on 
 were held out instead, which is what settings may be chosen on: every network by the same
 ``--variant``s. ``plain`` is the network of ``mds`` without its embedding, ``frame-averaging`` has
 four frames, of which training draws one, and steps of ``vector-neurons`` take as long. There is one
-result file for each network. Its runs are kept with ``--resume``; an unfinished one, after
-``--time-limit`` or a kill, then goes on from its checkpoint in ``--work``.
+result file for each network.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.recorder import Record, going_on, parsed, work_folder
+from bench.recorder import Record, chosen, going_on, parsed
 from bench.rows.plain import VectorNeurons
 from equigeo.tasks.pointcloud import (
     POINT_MODELS,
@@ -86,8 +85,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of this session")
     for name in ("--seed", "--holdout", "--evaluate-every"):
         parser.add_argument(name, type=int, default=0)
-    parser.add_argument("--work", type=Path, default=Path("runs/modelnet10"), help="checkpoints")
-    arguments = parsed(parser, series=True, help="by default in bench/results", threads=0)
+    arguments = parsed(parser, work="runs/modelnet10", threads=0, help="default: bench/results")
     path = arguments.output or Path("bench/results") / f"modelnet10_{arguments.network}.json"
     record = Record(path, resume=arguments.resume)
     config = run_config(arguments)
@@ -108,12 +106,9 @@ def run_config(arguments: argparse.Namespace) -> PointConfig:
     """Return the configuration of the preset with the changes of the command line."""
     model, preset = NETWORKS[arguments.network]
     config = PointConfig.of_preset(str(arguments.data.resolve()), preset, model)
-    given = {name: value for name, value in vars(arguments).items() if value is not None}
-    names = given.keys() & {"seed", "holdout", "evaluate_every", "points"}
-    changes = VARIANTS[arguments.variant].get("recipe", {})
-    changes = changes | {name: given[name] for name in given.keys() & {"epochs"}}
-    recipe = replace(config.recipe, **changes)
-    return replace(config, recipe=recipe, **{name: given[name] for name in names})
+    changes = VARIANTS[arguments.variant].get("recipe", {}) | chosen(arguments, "epochs")
+    given = chosen(arguments, "seed", "holdout", "evaluate_every", "points")
+    return replace(config, recipe=replace(config.recipe, **changes), **given)
 
 
 def shown(config: PointConfig) -> dict[str, Any]:
@@ -127,9 +122,8 @@ def train(arguments: argparse.Namespace, config: PointConfig) -> TrainedPointCla
     name = [arguments.network, arguments.variant.replace(" ", "-"), str(config.seed)]
     return Classification().train(
         config,
-        work_folder(arguments.work) / "-".join(name),
         model=other_network(arguments, config),
-        **going_on(arguments),
+        **going_on(arguments, "-".join(name)),
         progress=True,
         callbacks=() if limit is None else time_limit(limit),
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from functools import partial
+from itertools import product
 from typing import Any, get_args
 
 from bench.recorder import Record, parsed
@@ -34,30 +36,27 @@ def comparison(run: dict[str, Any]) -> tp.Comparison:
     return tp.Comparison(**table, rows=rows)
 
 
+def table(setting: Setting, batch: int, lmax: int, repetitions: int) -> dict[str, Any]:
+    found = tp.compare(lmax, setting, batch=batch, repetitions=repetitions)
+    return {"comparison": asdict(found)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lmax", type=int, default=10, help="largest degree of the inputs")
     parser.add_argument("--batches", type=int, nargs="+", default=[100, 10_000])
     parser.add_argument("--repetitions", type=int, default=11)
     given = parsed(parser, series=True, threads=1)
-    settings = {"repetitions": given.repetitions, "threads": given.threads}
-    record = Record(given.output, settings=settings, resume=given.resume)
+    record = Record.series(given, "repetitions", "threads")
     found: dict[str, Any] = {}
-    for batch in given.batches:
-        for setting in get_args(Setting):
-            tables = []
-            for lmax in range(1, given.lmax + 1):
-                run = record.keep(
-                    {"setting": setting, "batch": batch, "lmax": lmax},
-                    lambda lmax=lmax, setting=setting, batch=batch: {
-                        "comparison": asdict(
-                            tp.compare(lmax, setting, batch=batch, repetitions=given.repetitions)
-                        )
-                    },
-                )
-                tables.append(comparison(run))
-            found[f"{setting}, batch {batch}"] = fastest(tables)
-            print(f"{setting}, batch {batch}: {found[f'{setting}, batch {batch}']}", flush=True)
+    for batch, setting in product(given.batches, get_args(Setting)):
+        tables, name = [], f"{setting}, batch {batch}"
+        for lmax in range(1, given.lmax + 1):
+            key = {"setting": setting, "batch": batch, "lmax": lmax}
+            run = record.keep(key, partial(table, **key, repetitions=given.repetitions))
+            tables.append(comparison(run))
+        found[name] = fastest(tables)
+        print(f"{name}: {found[name]}", flush=True)
     record.write({"fastest": found})
 
 

@@ -1,14 +1,8 @@
-"""The one way in which benchmarks and training runs keep what they found.
+"""Records of benchmarks and training runs, in the form that ``bench/schema.json`` describes.
 
-A file under ``bench/results/`` is one record, or a series of runs that are each a record. A record
-says by which command it was made and under which circumstances: commit, whether tracked files
-differed from it, a digest of the code, processor, cores, instruction set, threads, load, versions,
-allocator settings and date; behind that comes what was measured. ``bench/schema.json`` describes
-the form, ``bench/schema.py`` checks it.
-
-Files are written beside and renamed, so that none is ever half-written. One that exists is refused,
-unless ``--resume`` is given: then finished runs are kept and missing ones added, provided that
-code, versions, processor and instruction set are those of the file, and the settings too.
+A file is one record, or a series of runs that are each a record. An existing file raises an error
+unless ``--resume`` is given: then finished runs are kept and missing ones added, if code, versions,
+processor, instruction set and settings are those of the file.
 """
 
 from __future__ import annotations
@@ -67,6 +61,12 @@ class Record:
             self.content = json.loads(output.read_text())
             refuse_other(output, self.content, self.header, self.settings)
 
+    @classmethod
+    def series(cls, arguments: argparse.Namespace, *names: str) -> Record:
+        """Open the record of a command line, whose runs have the named options in common."""
+        settings = {name: getattr(arguments, name) for name in names}
+        return cls(arguments.output, settings=settings, resume=arguments.resume)
+
     @property
     def runs(self) -> list[dict[str, Any]]:
         """Finished runs, in the order in which they ended."""
@@ -119,15 +119,18 @@ def parsed(
     *,
     series: bool = False,
     threads: int | None = None,
+    work: str = "",
     **options: Any,
 ) -> argparse.Namespace:
-    """Parse with ``--output``, ``--resume`` in ``series``, and ``--threads``, which are set.
+    """Parse with ``--output``, and ``--resume`` in ``series`` or ``--work``, and set ``--threads``.
 
     The default ``threads`` may be 0 for those of PyTorch, and None for scripts without the option.
     """
     options = {"type": Path, "help": "JSON file for the results"} | options
     parser.add_argument("--output", **options)
-    if series:
+    if work:
+        parser.add_argument("--work", type=Path, default=Path(work), help="folder of checkpoints")
+    if series or work:
         text = "continue the file, if made by this code"
         parser.add_argument("--resume", action="store_true", help=text)
     if threads is not None:
@@ -277,11 +280,13 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def work_folder(base: Path) -> Path:
-    """Where checkpoints of this code lie, so that no run goes on from those of another."""
-    return base / str(code_state()["code"])
+def going_on(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the folder of a run in ``--work`` for this code, and whether to resume the run."""
+    folder = Path(arguments.work, str(code_state()["code"]), *names)
+    return {"output": folder, "resume": arguments.resume, "overwrite": not arguments.resume}
 
 
-def going_on(arguments: argparse.Namespace) -> dict[str, bool]:
-    """What ``train`` is told: go on from a checkpoint where that was asked for, else start over."""
-    return {"resume": arguments.resume, "overwrite": not arguments.resume}
+def chosen(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return those of the options that were given or have a default."""
+    found = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}

@@ -206,7 +206,7 @@ def passes(x: Tensor, rounds: int) -> dict[str, Any]:
             label = name + ", one drawn" * drawn
             calls[f"{label}: forward and backward"] = partial(step, model, x)
             if not drawn:
-                calls[f"{label}: forward"] = partial(forward, model, x)
+                calls[f"{label}: forward"] = torch.no_grad()(lambda m=model: m.eval()(x))
     seconds = all_rounds(calls, rounds)
     middle = medians(seconds)
     ratios = {
@@ -218,12 +218,6 @@ def passes(x: Tensor, rounds: int) -> dict[str, Any]:
 def step(model: mds.Invariant, x: Tensor) -> None:
     model.train()(x).square().mean().backward()
     model.zero_grad()
-
-
-def forward(model: mds.Invariant, x: Tensor) -> Tensor:
-    with torch.no_grad():
-        found: Tensor = model.eval()(x)
-    return found
 
 
 def accuracies(file: Path, data: Path, name: str, draws: int) -> dict[str, Any]:
@@ -250,8 +244,7 @@ def accuracies(file: Path, data: Path, name: str, draws: int) -> dict[str, Any]:
 
 def record_accuracies(arguments: argparse.Namespace) -> None:
     """Evaluate each run, that of ``mds`` with each kind."""
-    draws, resume = arguments.draws, arguments.resume
-    record = Record(arguments.output, settings={"draws": draws}, resume=resume)
+    record, draws = Record.series(arguments, "draws"), arguments.draws
     for file in (folder / "model.ckpt" for folder in arguments.accuracy):
         own = getattr(Trained.load(file).model.config, "group", None) != "O"
         for name in ["as trained"] if own else arguments.kinds:

@@ -9,9 +9,7 @@ preset; ``equigeo train --seed i`` draws others.
 
 Nothing is selected on test meshes: the weights are those of the last epoch. ``--holdout 4``
 evaluates on training meshes that were held out instead (12 train, 4 test per class), which is what
-settings may be chosen on. ``--variant`` takes one of the settings of the ablation. With
-``--resume`` finished runs are kept, and an unfinished one goes on from its checkpoint in
-``--work``.
+settings may be chosen on. ``--variant`` takes one of the settings of the ablation.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ from typing import Any
 
 import torch
 
-from bench.recorder import Record, going_on, parsed, work_folder
+from bench.recorder import Record, chosen, going_on, parsed
 from equigeo.datasets import MeshDataset, load_mesh_folder
-from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
+from equigeo.mesh import PrimalDualClassifier
 from equigeo.tasks.mesh_classification import (
     MESH_RECIPES,
     MeshClassification,
@@ -40,7 +38,7 @@ from equigeo.tasks.mesh_classification.run import split_meshes
 
 SETTINGS = ("split", "preset", "variant", "holdout", "epochs", "threads")  # of a series
 NO_POOLING: tuple[None, ...] = (None, None, None, None)
-VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset in model and recipe
+VARIANTS: dict[str, dict[str, Any]] = {  # what differs from the preset
     "as preset": {},
     "without pooling": {"model": {"keep": NO_POOLING}},
     "pooling twice": {"model": {"keep": (None, 0.8, 0.8, None)}},
@@ -60,15 +58,12 @@ def main() -> None:
     parser.add_argument("--preset", choices=("default", "paper"), default="default")
     parser.add_argument("--variant", choices=tuple(VARIANTS), default="as preset")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--holdout", type=int, default=0)
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--work", type=Path, default=Path("runs/shrec11"), help="checkpoints")
-    arguments = parsed(parser, series=True, required=True, threads=0)
-    settings = {name: getattr(arguments, name) for name in SETTINGS}
-    record = Record(arguments.output, settings=settings, resume=arguments.resume)
+    arguments = parsed(parser, work="runs/shrec11", required=True, threads=0)
+    record = Record.series(arguments, *SETTINGS)
     dataset = load_mesh_folder(arguments.data)
-    for number in range(arguments.first, arguments.first + arguments.runs):
+    for number in range(arguments.runs):
         run = record.keep({"number": number}, partial(one_run, arguments, dataset, number))
         print(json.dumps({k: v for k, v in run.items() if k != "settings"}))
     accuracy = mean(run["accuracy"] for run in record.runs)
@@ -79,19 +74,16 @@ def main() -> None:
 def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) -> dict[str, Any]:
     """Train once, evaluate on the test meshes and on transformed copies of them."""
     config = run_config(arguments, number)
-    settings = ClassifierConfig(dataset.num_classes)
-    if arguments.preset == "paper":
-        settings = ClassifierConfig.paper(dataset.num_classes)
-    settings = replace(settings, **VARIANTS[arguments.variant].get("model", {}))
+    variant = VARIANTS[arguments.variant]
     torch.manual_seed(number)
-    model = PrimalDualClassifier(settings)
-    if VARIANTS[arguments.variant].get("uniform attention"):
-        freeze_attention(model)
-    folder = work_folder(arguments.work) / arguments.output.stem / f"run-{number}"
-    start = time.perf_counter()
-    classifier = MeshClassification().train(
-        config, folder, data=dataset, model=model, **going_on(arguments)
+    model = PrimalDualClassifier.preset(
+        arguments.preset, dataset.num_classes, **variant.get("model", {})
     )
+    if variant.get("uniform attention"):
+        freeze_attention(model)
+    run = going_on(arguments, arguments.output.stem, f"run-{number}")
+    start = time.perf_counter()
+    classifier = MeshClassification().train(config, data=dataset, model=model, **run)
     seconds = time.perf_counter() - start
     _, test = split_meshes(dataset, config)
     evaluation = evaluate_mesh_classifier(classifier, dataset, test)
@@ -114,7 +106,7 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
         "epochs": config.recipe.epochs,
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in classifier.model.parameters()),
-        "settings": {"train": config.to_dict(), "model": settings.to_dict()},
+        "settings": {"train": config.to_dict(), "model": model.config.to_dict()},
     }
 
 
@@ -127,18 +119,13 @@ def freeze_attention(model: PrimalDualClassifier) -> None:
 
 def run_config(arguments: argparse.Namespace, number: int) -> MeshConfig:
     """Configuration of one run of the series."""
-    recipe = replace(
-        MESH_RECIPES[arguments.preset], **VARIANTS[arguments.variant].get("recipe", {})
-    )
-    if arguments.epochs is not None:
-        recipe = replace(recipe, epochs=arguments.epochs)
     return MeshConfig(
         data=arguments.data.name,
         split=arguments.split,
         split_index=0 if arguments.split == "16" else number,
         holdout=arguments.holdout,
         preset=arguments.preset,
-        recipe=recipe,
+        recipe=replace(MESH_RECIPES[arguments.preset], **chosen(arguments, "epochs")),
         seed=number,
     )
 

@@ -17,10 +17,10 @@ import json
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from itertools import accumulate
 from typing import Any
 
-from bench.recorder import Record, going_on, parsed, work_folder
+from bench.recorder import Record, chosen, going_on, parsed
 from equigeo.datasets import optimal_lengths
 from equigeo.tasks.tsp import (
     TOUR_RECIPES,
@@ -33,6 +33,7 @@ from equigeo.tasks.tsp import (
 from equigeo.training import time_limit
 
 MODELS = ("mds", "plain")
+SETTINGS = ("preset", "epochs", "instances", "test_instances", "threads")
 
 
 def main() -> None:
@@ -45,9 +46,8 @@ def main() -> None:
     parser.add_argument("--test-instances", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="of each network")
-    parser.add_argument("--work", type=Path, default=Path("runs/tsp"), help="checkpoints")
-    arguments = parsed(parser, series=True, required=True, threads=1)
-    record = Record(arguments.output, settings=shared(arguments), resume=arguments.resume)
+    arguments = parsed(parser, work="runs/tsp", required=True, threads=1)
+    record = Record.series(arguments, *SETTINGS)
     for model in MODELS:
         make = partial(one_network, arguments, configure(arguments, model))
         run = record.keep({"network": model, "seed": arguments.seed}, make)
@@ -56,11 +56,8 @@ def main() -> None:
 
 def configure(arguments: argparse.Namespace, model: str) -> TourConfig:
     """Return the configuration of one network; both differ in what they see alone."""
-    recipe = TOUR_RECIPES[arguments.preset]
-    if arguments.epochs is not None:
-        recipe = replace(recipe, epochs=arguments.epochs)
     return TourConfig(
-        recipe=recipe,
+        recipe=replace(TOUR_RECIPES[arguments.preset], **chosen(arguments, "epochs")),
         preset=arguments.preset,
         seed=arguments.seed,
         model=model,
@@ -69,19 +66,12 @@ def configure(arguments: argparse.Namespace, model: str) -> TourConfig:
     )
 
 
-def shared(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what all runs of a file have in common: everything but networks and seeds."""
-    names = ("preset", "epochs", "instances", "test_instances", "threads")
-    return {name: getattr(arguments, name) for name in names}
-
-
 def one_network(arguments: argparse.Namespace, config: TourConfig) -> dict[str, Any]:
     """Train a session and evaluate what there is."""
     started = time.process_time()
     trained = TravellingSalesman().train(
         config,
-        work_folder(arguments.work) / f"{config.model}-{config.seed}",
-        **going_on(arguments),
+        **going_on(arguments, f"{config.model}-{config.seed}"),
         progress=True,
         callbacks=[] if arguments.time_limit is None else time_limit(arguments.time_limit),
     )
@@ -103,19 +93,17 @@ def curve(trained: TrainedTourModel) -> list[dict[str, float]]:
     """Return gaps on the validation instances against instances seen and seconds spent."""
     config = trained.config
     optimal = optimal_lengths(validation_instances(config.cities)).mean().item()
-    lines, seconds = [], 0.0
-    for line in trained.history:
-        seconds += line["seconds"]
-        lines.append(
-            {
-                "instances": line["epoch"] * config.instances,
-                "seconds": seconds,
-                "sampled gap": line["train_length"] / optimal - 1,
-                "greedy gap": line["greedy_length"] / optimal - 1,
-                "every start gap": line["multistart_length"] / optimal - 1,
-            }
-        )
-    return lines
+    spent = accumulate(line["seconds"] for line in trained.history)
+    return [
+        {
+            "instances": line["epoch"] * config.instances,
+            "seconds": seconds,
+            "sampled gap": line["train_length"] / optimal - 1,
+            "greedy gap": line["greedy_length"] / optimal - 1,
+            "every start gap": line["multistart_length"] / optimal - 1,
+        }
+        for line, seconds in zip(trained.history, spent, strict=True)
+    ]
 
 
 if __name__ == "__main__":
