@@ -13,15 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from itertools import count
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 
 import torch
 from torch import Tensor
 
-from bench.potentials import SETS
+from bench.interleaved import Call, all_rounds, medians
+from bench.potentials import SETS, configure
 from bench.recorder import Record, parsed
-from equigeo.tasks.potential import InteratomicPotential, PotentialRunConfig
+from equigeo.tasks.potential import InteratomicPotential
 from equigeo.tasks.potential.objective import CompiledObjective
 from equigeo.training.objective import Objective
 
@@ -32,11 +34,7 @@ Step = tuple[Tensor, ...]
 
 def measure(data: Path, name: str, rounds: int) -> dict[str, object]:
     """Compare and time the steps of one set."""
-    folder, subset, preset, settings = SETS[name]
-    config = PotentialRunConfig.of_preset(str(data / folder), preset)
-    options = config.to_dict() | {"subset": subset} | settings
-    task = InteratomicPotential()
-    config = PotentialRunConfig.from_dict(options)
+    task, config = InteratomicPotential(), configure(data, name, {})
     torch.manual_seed(0)
     plan = task.plan(config, task.load(config))
     model, eager = plan.model.train(), plan.objective
@@ -47,6 +45,10 @@ def measure(data: Path, name: str, rounds: int) -> dict[str, object]:
         loss, _ = objective.sums(model, batch)
         return torch.autograd.grad(loss, list(model.parameters()))
 
+    def steps(objective: Objective) -> Call:
+        batches = count(0, BATCH)
+        return lambda: step(objective, next(batches))
+
     start = time.perf_counter()
     step(compiled, 0)
     making = time.perf_counter() - start
@@ -56,18 +58,14 @@ def measure(data: Path, name: str, rounds: int) -> dict[str, object]:
         differences.append(max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs))
     if not max(differences) < SAME:
         raise SystemExit(f"{name}: gradients must agree to {SAME}, got {differences}")
-    seconds: dict[str, list[float]] = {"eager": [], "compiled": []}
-    for n in range(rounds):
-        for kind, objective in (("eager", eager), ("compiled", compiled)):
-            begun = time.process_time()
-            step(objective, BATCH * n)
-            seconds[kind].append(time.process_time() - begun)
-    medians = {kind: median(values) for kind, values in seconds.items()}
+    calls = {"eager": steps(eager), "compiled": steps(compiled)}
+    seconds = all_rounds(calls, rounds, time.process_time)
+    middle = medians(seconds)
     return {
         "largest difference of gradients": max(differences),
         "seconds until the first step is done": making,
-        "speed-up": medians["eager"] / medians["compiled"],
-        "median seconds": medians,
+        "speed-up": middle["eager"] / middle["compiled"],
+        "median seconds": middle,
         "quartiles": {kind: quantiles(values, n=4)[::2] for kind, values in seconds.items()},
         "seconds": seconds,
     }

@@ -7,17 +7,14 @@ Each peer runs in an environment of its own, those of ``make test-interop``, nev
 
 As in ``bench.potentials`` are: frames, and their edges, listed once; batches and their order; loss,
 optimizer, rates, clipping and average of the weights; reference energies, the scale and the number
-of neighbors. Model class, sizes and options are the peer's own (``OPTIONS``); others
-are given as ``--option num_features 16``. TorchScript compiles in the first steps: those are taken
-without moving a weight, before the clock starts. Nothing is selected on test frames. Finished runs
-in the output file are kept where all settings are equal. Models are in float32; energies of single
-atoms are added in float64.
+of neighbors. Model class, sizes and options are the peer's own (``OPTIONS``). TorchScript compiles
+in the first steps: those are taken without moving a weight, before the clock starts. Nothing is
+selected on test frames. Models are in float32; energies of single atoms are added in float64.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 import warnings
@@ -266,15 +263,11 @@ def main() -> None:
     parser.add_argument("--peer", choices=tuple(PEERS), required=True)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--option", nargs=2, action="append", default=[], metavar=("NAME", "JSON"))
     arguments = parsed(parser, series=True, required=True, threads=2)
     warnings.filterwarnings("ignore")  # theirs
-    given = argparse.Namespace(
-        **vars(arguments), product="channelwise", node="contraction", evaluate_every=0,
-        channels=None, lmax_edge=None, energy_weight=None, learning_rate=None,
-    )  # fmt: skip
-    config = configure(given)
-    options = OPTIONS[arguments.peer] | {key: json.loads(text) for key, text in arguments.option}
+    recipe, settings = {"minutes": arguments.minutes}, {"seed": arguments.seed, "evaluate_every": 0}
+    config = configure(arguments.data, arguments.set, recipe, **settings)
+    options = OPTIONS[arguments.peer]
     same = identity(config, arguments.threads) | {"peer": arguments.peer, "options": options}
     same["train"] = {key: value for key, value in same["train"].items() if key not in OURS}
     record = Record(arguments.output, resume=arguments.resume)

@@ -7,8 +7,7 @@ Sets are ethanol and aspirin of rMD17 (950 training frames and 50 for validation
 official 1,000), 3BPA (trained at 300 K, errors at 300, 600 and 1200 K on the frames of train_mixedT
 that are not trained on, which are not the official ones), and crystals of mlearn. The schedule
 follows elapsed time, evaluations not counted; the weights that are evaluated are the running
-average at the end of the run. Nothing is selected on test frames. With ``--resume`` finished runs
-of equal settings are kept, and others added.
+average at the end of the run. Nothing is selected on test frames.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from bench.recorder import Record, parsed
+from bench.recorder import Record, chosen, parsed
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.potential import (
     InteratomicPotential,
@@ -38,27 +37,18 @@ SETS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "Li": ("mlearn_periodic", "Li", "crystal", {"stress_weight": 0.0}),
 }
 # Settings of the run that the command line may change.
-SETTINGS = ("channels", "lmax_edge", "lmax_hidden", "energy_weight", "huber_delta")
+SETTINGS = (
+    *("channels", "lmax_edge", "lmax_hidden", "energy_weight", "huber_delta"),
+    *("seed", "compile", "product", "node", "evaluate_every"),
+)
 
 
-def configure(arguments: argparse.Namespace) -> PotentialRunConfig:
-    """Configure one run."""
-    folder, subset, preset, settings = SETS[arguments.set]
-    base = PotentialRunConfig.of_preset(str(arguments.data / folder), preset)
-    given = {name: getattr(arguments, name) for name in SETTINGS}
-    settings = settings | {name: value for name, value in given.items() if value is not None}
-    rate = arguments.learning_rate or base.recipe.learning_rate
-    return replace(
-        base,
-        recipe=replace(base.recipe, minutes=arguments.minutes, learning_rate=rate),
-        subset=subset,
-        seed=arguments.seed,
-        compile=arguments.compile,
-        product=arguments.product,
-        node=arguments.node,
-        evaluate_every=arguments.evaluate_every,
-        **settings,
-    )
+def configure(data: Path, name: str, recipe: dict[str, Any], **given: Any) -> PotentialRunConfig:
+    """Return the preset of a set, with changes of its recipe and settings."""
+    folder, subset, preset, settings = SETS[name]
+    base = PotentialRunConfig.of_preset(str(data / folder), preset)
+    settings = settings | given
+    return replace(base, recipe=replace(base.recipe, **recipe), subset=subset, **settings)
 
 
 def identity(config: PotentialRunConfig, threads: int) -> dict[str, Any]:
@@ -110,9 +100,9 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--compile", action="store_true", help="compile the training step")
     parser.add_argument("--evaluate-every", type=int, default=10)
-    parser.add_argument("--work", type=Path, default=Path("runs/potentials"))
-    arguments = parsed(parser, series=True, required=True, threads=2)
-    config = configure(arguments)
+    arguments = parsed(parser, work="runs/potentials", required=True, threads=2)
+    recipe = chosen(arguments, "minutes", "learning_rate")
+    config = configure(arguments.data, arguments.set, recipe, **chosen(arguments, *SETTINGS))
     name = f"{arguments.set}-{arguments.product}-{arguments.node}-{arguments.seed}"
     same = identity(config, arguments.threads)
     record = Record(arguments.output, resume=arguments.resume)
