@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from statistics import median
-from time import perf_counter
+from timeit import timeit
 from typing import Any
 
 import torch
@@ -314,9 +314,7 @@ def in_turn(calls: dict[str, Call], device: torch.device, rounds: int) -> dict[s
 def timed(call: Call, device: torch.device) -> float:
     """Seconds of one call."""
     if device.type != "cuda":
-        start = perf_counter()
-        call()
-        return perf_counter() - start
+        return timeit(call, number=1)
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize(device)
     first.record()
@@ -332,7 +330,7 @@ def copied(device: torch.device, rounds: int) -> float:
     source = torch.ones(size, device=device)
     target = torch.empty_like(source)
     seconds = in_turn({"copy": lambda: target.copy_(source)}, device, rounds)["copy"]
-    return 2 * source.numel() * source.element_size() / median(seconds)
+    return 2 * source.nbytes / median(seconds)
 
 
 def peak(call: Call, device: torch.device) -> float | None:

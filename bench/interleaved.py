@@ -12,11 +12,6 @@ import torch
 Call = Callable[[], Any]
 
 
-def interleaved(calls: dict[str, Call], rounds: int = 7) -> dict[str, float]:
-    """Median seconds of each call; the rounds go through all of them."""
-    return medians(all_rounds(calls, rounds))
-
-
 def medians(seconds: dict[str, list[float]]) -> dict[str, float]:
     """The middle of every call's rounds."""
     return {name: median(values) for name, values in seconds.items()}
@@ -41,5 +36,5 @@ def copy_bandwidth(megabytes: int = 256) -> float:
     """Bytes read and written per second by a copy between arrays beyond the caches."""
     source = torch.ones(megabytes * 2**18)
     target = torch.empty_like(source)
-    seconds = interleaved({"copy": lambda: target.copy_(source)}, rounds=9)["copy"]
-    return 2 * source.numel() * source.element_size() / seconds
+    seconds = all_rounds({"copy": lambda: target.copy_(source)}, rounds=9)["copy"]
+    return 2 * source.nbytes / median(seconds)

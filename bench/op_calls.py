@@ -18,7 +18,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from bench.arithmetic import Arguments, multiply_accumulates
-from bench.products import PROBLEMS, UNWEIGHTED, operands, weighted_products
+from bench.peers import drawn
+from bench.products import PROBLEMS, UNWEIGHTED, operands, weighted_product
 from equigeo import mds, ops
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
@@ -44,11 +45,6 @@ SIMULATED = Size(edges=96, nodes=12, points=1024)
 """For the simulator, whose counts per row are the same for more."""
 
 
-def numbers(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator).requires_grad_()
-
-
 def graph(size: Size) -> EdgeIndex:
     generator = torch.Generator().manual_seed(0)
     ends = torch.randint(size.nodes, (2, size.edges), generator=generator)
@@ -68,24 +64,20 @@ def conv(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
 def radial(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
     layer, edges = tp.ChannelwiseConv(*MACE, num_hidden=64, layout=layout), graph(size)
     x, y, _ = operands(tp.ChannelwiseConv(*MACE), size.nodes, size.edges)
-    return lambda x, y, hidden: layer(x, edges, y, hidden), [x, y, numbers(size.edges, 64)]
+    return lambda x, y, hidden: layer(x, edges, y, hidden), [x, y, *drawn((size.edges, 64))]
 
 
 def by_orders(size: Size, _: str) -> tuple[Call, list[Tensor]]:
     irreps = "+".join(f"{CHANNELS}x{l}{'eo'[l % 2]}" for l in range(5))
     layer = tp.SO2Conv(irreps, irreps, mmax=2, modulation="order", layout="ir_mul")
     edges = graph(size)
-    inputs = [
-        numbers(size.nodes, layer.irreps_in.dim),
-        numbers(size.edges, 3),
-        numbers(size.edges, layer.weight_numel),
-    ]
-    return lambda x, edge_vec, weight: layer(x, edges, edge_vec, weight), inputs
+    shapes = (size.nodes, layer.irreps_in.dim), (size.edges, 3), (size.edges, layer.weight_numel)
+    return lambda x, edge_vec, weight: layer(x, edges, edge_vec, weight), drawn(*shapes)
 
 
 def linear(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
     layer = Linear(MACE[0], MACE[0], layout=layout)
-    return layer, [numbers(size.edges, layer.irreps_in.dim)]
+    return layer, drawn((size.edges, layer.irreps_in.dim))
 
 
 def contraction(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
@@ -94,48 +86,40 @@ def contraction(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
         layout=layout,
     )  # fmt: skip
     element = torch.arange(size.nodes) % ELEMENTS
-    return lambda x: layer(x, element), [numbers(size.nodes, layer.irreps_in.dim)]
+    return lambda x: layer(x, element), drawn((size.nodes, layer.irreps_in.dim))
 
 
 def pairs(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
     layer = UNWEIGHTED["all pairs"](layout)
-    return layer, [
-        numbers(size.edges, layer.irreps_in1.dim),
-        numbers(size.edges, layer.irreps_in2.dim),
-    ]
+    return layer, operands(layer, size.edges, size.edges)[:2]
 
 
 def connected(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
-    layer = weighted_products("diffdock-L1")[layout]
+    layer = weighted_product("diffdock-L1", layout)
     return layer, operands(layer, size.edges, size.edges)
 
 
 def harmonics(size: Size, _: str) -> tuple[Call, list[Tensor]]:
-    return lambda x: tp.spherical_harmonics([0, 1, 2, 3], x, normalize=True), [
-        numbers(size.points, 3)
-    ]
+    return lambda x: tp.spherical_harmonics([0, 1, 2, 3], x, True), drawn((size.points, 3))
 
 
 def gaunt(size: Size, _: str) -> tuple[Call, list[Tensor]]:
-    layer = tp.GauntTensorProduct(4, 4, 4, method="grid")
-    return layer, [numbers(size.edges, 25), numbers(size.edges, 25, seed=1)]
+    return tp.GauntTensorProduct(4, 4, 4, method="grid"), drawn(*[(size.edges, 25)] * 2)
 
 
 def gather(size: Size, _: str) -> tuple[Call, list[Tensor]]:
     e = graph(size)
     lists = e.source, e.ptr, e.back_target, e.back_ptr
-    return lambda x: ops.gather_sum(x, *lists), [numbers(size.nodes, HEADS * CHANNELS)]
+    return lambda x: ops.gather_sum(x, *lists), drawn((size.nodes, HEADS * CHANNELS))
 
 
 def attention(size: Size, _: str) -> tuple[Call, list[Tensor]]:
-    e = graph(size)
-    lists = e.source, e.ptr, e.target, e.back_order, e.back_ptr
-    values, logits = numbers(size.nodes, HEADS, CHANNELS), numbers(size.edges, HEADS)
-    return lambda v, l: ops.segment_attention(v, l, *lists)[0], [values, logits]
+    shapes, edges = [(size.nodes, HEADS, CHANNELS), (size.edges, HEADS)], graph(size)
+    return lambda *given: edges.attend(*given)[0], drawn(*shapes)
 
 
 def embedding(size: Size, _: str) -> tuple[Call, list[Tensor]]:
-    return lambda x: mds.embed(x).y, [numbers(size.edges, 32, 3)]
+    return lambda x: mds.embed(x).y, drawn((size.edges, 32, 3))
 
 
 def eigen(size: Size, _: str) -> tuple[Call, list[Tensor]]:
@@ -143,21 +127,17 @@ def eigen(size: Size, _: str) -> tuple[Call, list[Tensor]]:
         values, vectors = ops.symmetric_eigen(x + x.mT)
         return vectors * values[:, None]
 
-    return call, [numbers(size.points, 3, 3)]
+    return call, drawn((size.points, 3, 3))
 
 
 def attention_conv(size: Size, _: str) -> tuple[Call, list[Tensor]]:
-    e = graph(size)
-    lists = e.source, e.ptr, e.target, e.back_order, e.back_ptr
-    inputs = [
-        numbers(size.nodes, CHANNELS), numbers(size.edges, 1), numbers(CHANNELS, CHANNELS),
-        numbers(CHANNELS, CHANNELS, seed=1),
-    ]  # fmt: skip
-    return lambda *given: ops.attention_conv(*given, *lists)[0], inputs
+    shapes, edges = [(size.nodes, CHANNELS), (size.edges, 1)], graph(size)
+    inputs = drawn(*shapes, *[(CHANNELS, CHANNELS)] * 2)
+    return lambda *given: edges.attend_linear(*given)[0], inputs
 
 
 def batch_norm(size: Size, _: str) -> tuple[Call, list[Tensor]]:
-    inputs = [numbers(size.nodes, CHANNELS), numbers(CHANNELS), numbers(CHANNELS, seed=1)]
+    inputs = drawn((size.nodes, CHANNELS), (CHANNELS,), (CHANNELS,))
     return lambda x, weight, bias: ops.relu_batch_norm(x, None, weight, bias, 1e-5, True)[0], inputs
 
 
@@ -167,9 +147,10 @@ def splines(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
     table, lists = paths.table(torch.float32), op_graph(edges)
     pieces, degree = 128, 5
     first, basis = torch.arange(size.edges) % pieces, basis_matrix(degree).float()
-    coefficients = numbers(2, pieces + degree - 1, layer.weight_numel).detach()
+    shapes = (2, pieces + degree - 1, layer.weight_numel), (size.edges,)
+    coefficients, position = (numbers.detach() for numbers in drawn(*shapes))
+    position = position.sigmoid().requires_grad_()
     x, y, _ = operands(layer, size.nodes, size.edges)
-    position = numbers(size.edges).detach().sigmoid().requires_grad_()
 
     def call(x: Tensor, y: Tensor, position: Tensor) -> Tensor:
         return ops.spline_conv(x, y, (position, first, basis, coefficients), lists, table)
@@ -261,11 +242,3 @@ def all_calls(
             for op, call in calls_of(*make(size, layout)).items():
                 found.setdefault(", ".join(filter(None, (op, layout))), (op, *call))
     return found
-
-
-def call_on(device: torch.device, op: str, arguments: Arguments) -> Callable[[], Any]:
-    """A call of an op below autograd, with its arguments on a device."""
-    moved = {
-        name: x.detach().to(device) if isinstance(x, Tensor) else x for name, x in arguments.items()
-    }
-    return lambda: getattr(torch.ops.equigeo, op)(**moved)

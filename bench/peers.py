@@ -30,6 +30,7 @@ Call = Callable[[], tuple[Tensor, ...]]
 KINDS = ("forward", "both", "second")
 AS_IT_IS = "eager"
 KEPT = 2**30  # bytes of results whose memory kernels keep, as by default
+STRICT = {"fail_on_recompile_limit_hit": True}  # a compiler that gives up does not run a layer
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,6 @@ def quiet() -> Iterator[None]:
     """Without warnings that TorchScript is deprecated: it is a mode that users still have."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
-        yield
-
-
-@contextmanager
-def no_silent_fallback() -> Iterator[None]:
-    """Raise where a compiler gives up and would run a layer as it is."""
-    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
         yield
 
 
@@ -222,7 +216,8 @@ def compare(libraries: Mapping[str, Library], kinds: tuple[str, ...] = KINDS) ->
             for mode, layer in library.modes.items():
                 key = label(name, mode, kind)
                 try:
-                    with no_silent_fallback() if mode == "compile" else nullcontext():
+                    strict = mode == "compile"
+                    with torch._dynamo.config.patch(STRICT) if strict else nullcontext():
                         call = PASSES[kind](layer, library.inputs, library.parameters)
                         got = call()
                 except RuntimeError as error:

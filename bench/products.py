@@ -147,17 +147,14 @@ def channelwise(name: str, edges: int) -> dict[str, Library]:
     return in_layouts(ours, cue_product(PROBLEMS[name]), operands(ours, edges, edges))
 
 
-def weighted_products(name: str) -> dict[str, tp.TensorProduct]:
+def weighted_product(name: str, layout: str = "mul_ir") -> tp.TensorProduct:
     options = {"shared_weights": False, "internal_weights": False}
-    return {
-        layout: tp.FullyConnectedTensorProduct(*WEIGHTED[name], layout=layout, **options)
-        for layout in LAYOUTS
-    }
+    return tp.FullyConnectedTensorProduct(*WEIGHTED[name], layout=layout, **options)
 
 
 def connected(name: str, rows: int = ROWS) -> dict[str, Library]:
     """A fully connected product with weights of every row."""
-    ours = weighted_products(name)["mul_ir"]
+    ours = weighted_product(name)
     theirs = cue_product(WEIGHTED[name], "FullyConnected")
     return in_layouts(ours, theirs, operands(ours, rows, rows))
 
@@ -170,11 +167,6 @@ def unweighted(ours: Any, rows: int = ROWS, other: Any = None) -> dict[str, Libr
         "e3nn": Library(e3nn_modes(ours), inputs, "ours mul_ir"),
     }
     return found | ({} if other is None else {"ours ir_mul": Library({"eager": other}, inputs)})
-
-
-def full_product(lmax: int) -> tp.TensorProduct:
-    """All paths of even degree in sum, one copy of each degree."""
-    return compared_product("full_sparse even", lmax, "mimo")
 
 
 def random_graph(nodes: int, neighbours: int) -> EdgeIndex:
@@ -238,16 +230,10 @@ def harmonics(lmax: int, number: int = POINTS) -> dict[str, Library]:
         import sphericart.torch
 
         computes = with_compiled(sphericart.torch.SphericalHarmonics(lmax).compute)
-        # The same functions of axes in another order: compared, but not timed like this.
-        as_ours = {mode: partial(in_our_terms, compute) for mode, compute in computes.items()}
+        # The same functions, with poles on the z axis: compared, but not timed like this.
+        as_ours = {m: lambda x, f=compute: f(x[:, [2, 0, 1]]) for m, compute in computes.items()}
         compare({"ours": ours, "sphericart": Library(as_ours, points, "ours")})
         found["sphericart"] = Library(computes, points)
-    return found
-
-
-def in_our_terms(compute: Layer, x: Tensor) -> Tensor:
-    """Values of sphericart, whose poles are on the z axis, with those on the y axis."""
-    found: Tensor = compute(x[:, [2, 0, 1]])
     return found
 
 
@@ -305,13 +291,14 @@ def channelwise_cases() -> Iterator[Case]:
 
 def connected_cases() -> Iterator[Case]:
     for name in WEIGHTED:
-        moved = numbers_moved(weighted_products(name)["mul_ir"])
+        moved = numbers_moved(weighted_product(name))
         yield Case(name, ROWS, "row", partial(compared, connected, name), moved)
     for name, of in UNWEIGHTED.items():
         make = partial(compared, unweighted, of("mul_ir"), ROWS, of("ir_mul"))
         yield Case(name, ROWS, "row", make)
     for lmax in range(1, 7):
-        make = partial(compared, unweighted, full_product(lmax), FULL_ROWS)
+        even = compared_product("full_sparse even", lmax, "mimo")
+        make = partial(compared, unweighted, even, FULL_ROWS)
         yield Case(f"full, even paths, L = {lmax}", FULL_ROWS, "row", make)
 
 
@@ -371,10 +358,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("set", choices=tuple(SETS))
     parser.add_argument("--problems", nargs="+", help="by name, by default all")
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument("--rounds", type=int, default=7)
     given = parsed(parser, threads=2, required=True)
-    torch.set_default_dtype(getattr(torch, given.dtype))
     record, bandwidth = Record(given.output), copy_bandwidth()
     rows: list[dict[str, Any]] = []
     summary: dict[str, Any] = {}

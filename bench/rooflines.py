@@ -18,16 +18,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
+from timeit import Timer
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bench.arithmetic import compulsory_bytes, multiply_accumulates
-from bench.interleaved import copy_bandwidth, interleaved
-from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls, call_on
+from bench.interleaved import all_rounds, copy_bandwidth
+from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls
 from bench.recorder import Record, parsed
 from equigeo.ops import kernels_info
 
@@ -52,7 +54,8 @@ def product_rate(threads: int, size: int = 3072) -> float:
     torch.set_num_threads(threads)
     a, b = torch.randn(size, size), torch.randn(size, size)
     out = torch.empty_like(a)
-    return size**3 / interleaved({"product": lambda: torch.mm(a, b, out=out)}, rounds=5)["product"]
+    found = all_rounds({"product": lambda: torch.mm(a, b, out=out)}, rounds=5)
+    return size**3 / median(found["product"])
 
 
 def machine_bounds(threads: int) -> dict[str, float]:
@@ -65,18 +68,14 @@ def seconds_by_threads(
     call: Callable[[], Any], numbers: list[int], rounds: int
 ) -> dict[int, list[float]]:
     """Seconds of a call by numbers of threads, taken in turn."""
-    start = time.perf_counter()
-    call()
-    repeat = 1 + int(IN_A_ROW / (time.perf_counter() - start))
+    timer = Timer(call)
+    repeat = 1 + int(IN_A_ROW / timer.timeit(1))
     seconds: dict[int, list[float]] = {threads: [] for threads in numbers}
     for _ in range(rounds):
         for threads in numbers:
             torch.set_num_threads(threads)
             call()  # with the threads awake
-            start = time.perf_counter()
-            for _ in range(repeat):
-                call()
-            seconds[threads].append((time.perf_counter() - start) / repeat)
+            seconds[threads].append(timer.timeit(repeat) / repeat)
     return seconds
 
 
@@ -84,7 +83,8 @@ def rows(sizes: list[Size], numbers: list[int], rounds: int) -> Iterator[dict[st
     """Bytes, multiply-adds and seconds of every op, layout and size."""
     for size in sizes:
         for name, (op, arguments, results) in all_calls(size, {**CASES, **ON_THE_CPU}).items():
-            call = call_on(torch.device("cpu"), op, arguments)
+            given = {n: x.detach() if isinstance(x, Tensor) else x for n, x in arguments.items()}
+            call = partial(getattr(torch.ops.equigeo, op), **given)
             yield {
                 "op": name,
                 "edges": size.edges,

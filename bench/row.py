@@ -11,6 +11,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
+from timeit import timeit
 from typing import Any, Literal
 
 import torch
@@ -24,6 +25,7 @@ OURS, BOUND = "ours", "bound"
 IN_A_ROW = 1e-3  # seconds of calls that the clock is read around
 MOST_IN_A_ROW = 64
 ROUNDS = (3, 15)  # fewest and most
+GEOMETRIC = ("torch_geometric", "pip install torch-geometric")
 PRODUCTS = {
     *(torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.bmm, torch.ops.aten.baddbmm),
     *(torch.ops.aten.convolution, torch.ops.aten.convolution_backward),
@@ -144,7 +146,7 @@ def measure(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of peers, and of windows of samples
         problem, compared = prepared(row, ours_alone)
-        once = {name: elapsed(call) for name, call in compared.calls.items()}
+        once = {name: timeit(call, number=1) for name, call in compared.calls.items()}
         repeat = min(MOST_IN_A_ROW, ceil(IN_A_ROW / min(once.values())))
         repeat = max(1, min(repeat, int(seconds / (ROUNDS[0] * sum(once.values())))))
         rounds = int(seconds / (repeat * sum(once.values())))
@@ -159,12 +161,6 @@ def measure(
         "megabytes": memory,
         **found,
     }
-
-
-def elapsed(call: Call) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def shares(

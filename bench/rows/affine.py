@@ -87,13 +87,10 @@ def escnn_conv(name: str, samples: GroupSamples, x: list[Tensor]) -> Library:
     n, count = samples.group.n, len(samples)
     channels, size, _ = SIZES[n]
     space = gspaces.rot2dOnR2(count) if n == 2 else gspaces.octaOnR3()
-    regular, trivial = (
-        steerable.FieldType(space, channels * [rep])
-        for rep in (space.regular_repr, space.trivial_repr)
-    )
+    regular, trivial = space.regular_repr, space.trivial_repr
     first, last = (
-        trivial if name == "LiftConv" else regular,
-        trivial if name == "ProjectConv" else regular,
+        steerable.FieldType(space, channels * [trivial if name == other else regular])
+        for other in ("LiftConv", "ProjectConv")
     )
     make = steerable.R2Conv if n == 2 else steerable.R3Conv
     conv = make(first, last, kernel_size=size, padding=size // 2)
@@ -166,6 +163,10 @@ def batch_norm(x: Tensor) -> Tensor:
     return nn.functional.batch_norm(x, None, None, torch.ones(16), torch.zeros(16), training=True)
 
 
+def layer_norm(x: Tensor) -> Tensor:
+    return nn.functional.layer_norm(x, x.shape[1:])
+
+
 def readout() -> Problem:
     samples, (x,) = equidistant_rotations(8), drawn((16, 16, 8, 28, 28))
     layer = affine.TensorReadout(TensorRep(SO(2), up=1))
@@ -210,22 +211,16 @@ def network(make: Callable[[], nn.Module], shape: tuple[int, ...]) -> Problem:
 
 
 def rows() -> list[Row]:
+    problems = [(name, group, 4, "") for group in GROUPS for name in IN_IMAGES]
+    problems.append(("GroupConv", "SO(2), 8 samples", 16, ", batch 16"))
     found = [
         Row(
-            f"affine.{name}", group, partial(images, name, group, 4),
-            size="short" if group == "SO(2), 8 samples" else "usual", why=SAMPLED,
+            f"affine.{name}", group + words, partial(images, name, group, batch),
+            size="short" if group + words == "SO(2), 8 samples" else "usual", why=SAMPLED,
             libraries=("escnn",) if in_escnn(name, group) else (),
         )
-        for group in GROUPS
-        for name in IN_IMAGES
+        for name, group, batch, words in problems
     ]  # fmt: skip
-    found.append(
-        Row(
-            "affine.GroupConv", "SO(2), 8 samples, batch 16",
-            partial(images, "GroupConv", "SO(2), 8 samples", 16), why=SAMPLED,
-            libraries=("escnn",),
-        )
-    )  # fmt: skip
     clouds = {
         "SO(3), 12 samples": lambda: finite_rotations("tetrahedral"),
         "GL+(3), 12 samples": lambda: stretched(GLPlus(3), turns(12)),
@@ -244,10 +239,7 @@ def rows() -> list[Row]:
             lambda: norm(affine.SampleBatchNorm(16).requires_grad_(False), batch_norm),
         ),
         "SampleLayerNorm": (
-            "16 x 16 x 8 x 28 x 28",
-            lambda: norm(
-                affine.SampleLayerNorm(), lambda x: nn.functional.layer_norm(x, x.shape[1:])
-            ),
+            "16 x 16 x 8 x 28 x 28", lambda: norm(affine.SampleLayerNorm(), layer_norm)
         ),
         "TensorReadout": ("vectors, 16 x 16 x 8 x 28 x 28", readout),
         "MomentFrame": ("32 images of 40 x 40", moment_frame),

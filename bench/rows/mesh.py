@@ -7,10 +7,11 @@ from functools import cache, partial
 from typing import Any
 
 import torch
+import trimesh
 from torch import Tensor, nn
 
 from bench.peers import Library, drawn, of_module
-from bench.row import Problem, Row, library, needs
+from bench.row import GEOMETRIC, Problem, Row, library, needs
 from bench.rows.plain import DiffusionNetBlock, MeshCNNConv, Surface, edges_beside
 from equigeo import mesh
 from equigeo.mesh.nn.norm import RectifiedBatchNorm
@@ -26,16 +27,8 @@ FIELDS = Irreps("8x0e+8x1o")
 
 def torus(side: int) -> mesh.TriangleMesh:
     """A torus of ``2 * side * side`` faces."""
-    circle = 2 * torch.pi * torch.arange(side, dtype=torch.float64) / side
-    u, v = torch.meshgrid(circle, circle, indexing="ij")
-    ring = 2 + v.cos()
-    vertices = torch.stack((ring * u.cos(), ring * u.sin(), v.sin()), dim=-1).reshape(-1, 3)
-    number = torch.arange(side * side).reshape(side, side)
-    along, across = number.roll(-1, 0), number.roll(-1, 1)
-    corner = along.roll(-1, 1)
-    lower = torch.stack((number, along, corner), dim=-1)
-    upper = torch.stack((number, corner, across), dim=-1)
-    return mesh.TriangleMesh(vertices, torch.stack((lower, upper), dim=2).reshape(-1, 3))
+    made = trimesh.creation.torus(2.0, 1.0, major_sections=side, minor_sections=side)
+    return mesh.TriangleMesh(made.vertices, made.faces)
 
 
 @cache
@@ -48,6 +41,10 @@ def graph(size: str) -> mesh.PrimalDualGraph:
 def features(size: str, width: int = WIDTH) -> list[Tensor]:
     found = graph(size)
     return drawn((found.num_primal, width), (found.num_dual, width))
+
+
+def streams(found: mesh.PrimalDualGraph) -> tuple[Tensor, Tensor]:
+    return found.x_primal, found.x_dual
 
 
 def geometric_attention(size: str) -> Library:
@@ -74,9 +71,7 @@ def mesh_cnn(size: str) -> Library:
 
 def peers(size: str) -> dict[str, Library | str]:
     found: dict[str, Library | str] = {
-        "GATConv of PyG": needs(
-            "torch_geometric", "pip install torch-geometric", partial(geometric_attention, size)
-        ),
+        "GATConv of PyG": needs(*GEOMETRIC, partial(geometric_attention, size)),
         "MeshCNN convolution": mesh_cnn(size),
     }
     return found | ({} if size == "10^6 faces" else {"DiffusionNet block": diffusion_block(size)})
@@ -113,18 +108,14 @@ def masked_attention(size: str) -> Problem:
         conv = TransformerConv(WIDTH, WIDTH // 4, heads=4, root_weight=False)
         return of_module(conv, x, lambda x: conv(x, mask.edge_index))
 
-    peer = needs("torch_geometric", "pip install torch-geometric", transformer)
+    peer = needs(*GEOMETRIC, transformer)
     return Problem(of_module(layer, x, lambda x: layer(x, mask)), {"TransformerConv of PyG": peer})
 
 
 def block(size: str) -> Problem:
     layer = mesh.ResidualBlock((WIDTH, WIDTH), (WIDTH, WIDTH), self_term=True)
-
-    def call(p: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
-        found, _ = layer(graph(size), p, d)
-        return found.x_primal, found.x_dual
-
-    return Problem(of_module(layer, features(size), call), bound=moved(size))
+    ours = of_module(layer, features(size), lambda p, d: streams(layer(graph(size), p, d)[0]))
+    return Problem(ours, bound=moved(size))
 
 
 def norm(size: str) -> Problem:
@@ -147,46 +138,36 @@ def pool(size: str) -> Problem:
     layer, given = mesh.EdgePool(2 / 3), graph(size)
     attention = torch.rand(given.primal.num_edges, 1, generator=torch.Generator().manual_seed(0))
     x = features(size)
-
-    def call(p: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
-        found, _ = layer(given.with_features(p, d), attention)
-        return found.x_primal, found.x_dual
-
-    return Problem(library(call, x), bound=moved(size, WIDTH, WIDTH // 2))
+    ours = library(lambda *x: streams(layer(given.with_features(*x), attention)[0]), x)
+    return Problem(ours, bound=moved(size, WIDTH, WIDTH // 2))
 
 
 def unpool(size: str) -> Problem:
     given = graph(size).with_features(*features(size))
     attention = torch.rand(given.primal.num_edges, 1, generator=torch.Generator().manual_seed(0))
     pooled, log = mesh.EdgePool(2 / 3)(given, attention)
-    x, fill = (
-        [y.detach().requires_grad_() for y in (pooled.x_primal, pooled.x_dual)],
-        drawn((WIDTH,)),
-    )
-
-    def call(p: Tensor, d: Tensor, fill: Tensor) -> tuple[Tensor, Tensor]:
-        return mesh.unpool(log, p, d, fill)[1:]
-
-    return Problem(library(call, [*x, *fill]), bound=moved(size, WIDTH // 2, WIDTH))
+    x = [y.detach().requires_grad_() for y in streams(pooled)]
+    ours = library(lambda *given: mesh.unpool(log, *given)[1:], [*x, *drawn((WIDTH,))])
+    return Problem(ours, bound=moved(size, WIDTH // 2, WIDTH))
 
 
 def readout(size: str) -> Problem:
     layer = Readout("both", ("mean", "max"), area_weighted=True)
     given = graph(size)
-    call = partial(_read, layer, given)
-    return Problem(library(call, features(size)), bound=moved(size, WIDTH, 0))
-
-
-def _read(layer: nn.Module, given: mesh.PrimalDualGraph, p: Tensor, d: Tensor) -> Any:
-    return layer(given.with_features(p, d))
+    ours = library(lambda *x: layer(given.with_features(*x)), features(size))
+    return Problem(ours, bound=moved(size, WIDTH, 0))
 
 
 def network(make: Callable[[], nn.Module], size: str) -> Problem:
     """Beside four blocks of DiffusionNet, and a linear map of their means or rows."""
-    model = make()
-    head = getattr(model, "head", None)
-    given = graph(size)
-    ours = of_module(model, [], lambda: _in_evaluation(model, head, given))
+    model, given = make(), graph(size)
+
+    def call() -> Any:
+        if head := getattr(model, "head", None):
+            head.eval()  # batch statistics of the head need two meshes
+        return model(given)
+
+    ours = of_module(model, [], call)
     surface = Surface(torus(SIDES[size]).faces)
     layers = nn.ModuleList(DiffusionNetBlock(WIDTH) for _ in range(BLOCKS))
     (x,) = drawn((len(surface.mass), WIDTH))
@@ -198,12 +179,6 @@ def network(make: Callable[[], nn.Module], size: str) -> Problem:
 
     peer = of_module(layers, [x.detach()], diffusion)
     return Problem(ours, {"four DiffusionNet blocks": peer}, "products")
-
-
-def _in_evaluation(model: nn.Module, head: nn.Module | None, given: mesh.PrimalDualGraph) -> Any:
-    if head is not None:
-        head.eval()  # batch statistics of the head need two meshes
-    return model(given)
 
 
 def attention(size: str, heads: int) -> Problem:
@@ -223,7 +198,7 @@ def attention(size: str, heads: int) -> Problem:
         return library(attend, [values, logits], wanted="ours")
 
     ours = library(lambda v, l: segment_attention(v, l, *lists)[0], [values, logits])
-    peer = needs("torch_geometric", "pip install torch-geometric", geometric)
+    peer = needs(*GEOMETRIC, geometric)
     return Problem(ours, {"PyG": peer}, 4 * (2 * values.numel() + logits.numel()))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
 from bench.peers import Library, drawn, of_module
-from bench.row import Problem, Row, library, needs
+from bench.row import GEOMETRIC, Problem, Row, library, needs
 from bench.rows import plain
 from equigeo import mds
 from equigeo import points as networks
@@ -33,23 +32,25 @@ def spheres(count: int, points: int) -> Tensor:
     return nn.functional.normalize(x.detach(), dim=-1)
 
 
-@contextmanager
-def without_cluster() -> Iterator[None]:
-    """Search by ourselves, whatever is installed."""
-    chosen = searches.torch_cluster
-    searches.torch_cluster = lambda: None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        searches.torch_cluster = chosen
-
-
 def by_ourselves(search: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
+    """Search without torch-cluster, also where it is installed."""
+    chosen = searches.torch_cluster
+
     def call(x: Tensor) -> Any:
-        with without_cluster():
+        searches.torch_cluster = lambda: None  # type: ignore[assignment]
+        try:
             return search(x)
+        finally:
+            searches.torch_cluster = chosen
 
     return call
+
+
+def in_cluster(x: Tensor, search: Callable[[Any, Tensor, Tensor], Any]) -> Library:
+    """A search of torch-cluster, of points (B * P, 3) and the numbers of their clouds."""
+    flat, batch = x.flatten(0, 1), torch.arange(len(x)).repeat_interleave(x.shape[1])
+    module: Any = searches.torch_cluster()
+    return library(lambda _: search(module, flat, batch), [x])
 
 
 def agree_in_distances(x: Tensor, *found: Tensor) -> None:
@@ -70,14 +71,12 @@ def nearest(shape: tuple[int, int]) -> Problem:
     def all_pairs(x: Tensor) -> Tensor:
         return plain.nearest(x, x, NEIGHBORS)
 
-    def cluster() -> Library:
-        flat, batch = x.flatten(0, 1), torch.arange(shape[0]).repeat_interleave(shape[1])
-        module: Any = searches.torch_cluster()
-        return library(lambda _: module.knn(flat, flat, NEIGHBORS, batch, batch), [x])
+    def knn(module: Any, flat: Tensor, batch: Tensor) -> Tensor:
+        return module.knn(flat, flat, NEIGHBORS, batch, batch)
 
     agree_in_distances(x, ours(x), tree(x), all_pairs(x))
     peers = {"scipy's tree": library(tree, [x]), "PyTorch": library(all_pairs, [x])}
-    peer = needs("torch_cluster", CLUSTER, cluster)
+    peer = needs("torch_cluster", CLUSTER, partial(in_cluster, x, knn))
     return Problem(library(ours, [x]), {**peers, "torch-cluster": peer})
 
 
@@ -101,45 +100,36 @@ def sampling(shape: tuple[int, int]) -> Problem:
     ours = by_ourselves(lambda x: networks.farthest_point_sampling(x, count))
     peer = library(lambda x: plain.farthest(x, count), [x], wanted="ours")
 
-    def cluster() -> Library:
-        flat, batch = x.flatten(0, 1), torch.arange(shape[0]).repeat_interleave(shape[1])
-        module: Any = searches.torch_cluster()
-        return library(lambda _: module.fps(flat, batch, ratio=1 / SHARE, random_start=False), [x])
+    def fps(module: Any, flat: Tensor, batch: Tensor) -> Tensor:
+        return module.fps(flat, batch, ratio=1 / SHARE, random_start=False)
 
-    others = {"PyTorch": peer, "torch-cluster": needs("torch_cluster", CLUSTER, cluster)}
-    return Problem(library(ours, [x]), others)
+    cluster = needs("torch_cluster", CLUSTER, partial(in_cluster, x, fps))
+    return Problem(library(ours, [x]), {"PyTorch": peer, "torch-cluster": cluster})
 
 
 HIDDEN = (256, 128)
 CLOUDS = {"PointNet": 8, "PointNetPlusPlus": 8, "DGCNN": 2, "PointTransformer": 8}
-GROUPS, WIDTHS = (64, 16), ((32, 64), (128, 128))
+SIZES: dict[str, tuple[Any, ...]] = {
+    "PointNet": ((64, 64, 128, 512),),
+    "PointNetPlusPlus": ((64, 16), NEIGHBORS, ((32, 64), (128, 128)), 512),
+    "DGCNN": ((64, 64, 128, 256), 20, 1024),
+    "PointTransformer": ((128, 64), NEIGHBORS, 64, 4, 512),
+}
 
 
 def network(name: str) -> Problem:
     """Beside the network of the paper with the same weights, in evaluation and in training."""
     x = [drawn((CLOUDS[name], 1024, 3))[0].detach()]
-    options = {"dropout": 0.0, "hidden": HIDDEN}
+    options: dict[str, Any] = {"dropout": 0.0, "hidden": HIDDEN}
+    if name == "PointNetPlusPlus":
+        options["distances"] = False
+    ours = getattr(networks, name)(CLASSES, *SIZES[name], **options)
+    peer = getattr(plain, name)(*SIZES[name], HIDDEN, CLASSES)
     peers: dict[str, Library | str] = {}
-    if name == "PointNet":
-        ours = networks.PointNet(CLASSES, (64, 64, 128, 512), **options)
-        peer = plain.PointNet((64, 64, 128, 512), HIDDEN, CLASSES)
-    elif name == "PointNetPlusPlus":
-        sizes = GROUPS, NEIGHBORS, WIDTHS, 512
-        ours = networks.PointNetPlusPlus(CLASSES, *sizes, **options, distances=False)
-        peer = plain.PointNetPlusPlus(*sizes, HIDDEN, CLASSES)
-    elif name == "PointTransformer":
-        sizes = (128, 64), NEIGHBORS, 64, 4, 512
-        ours = networks.PointTransformer(CLASSES, *sizes, **options)
-        peer = plain.PointTransformer(*sizes, HIDDEN, CLASSES)
-    else:
-        sizes = (64, 64, 128, 256), 20, 1024
-        ours = networks.DGCNN(CLASSES, *sizes, **options)
-        peer = plain.DGCNN(*sizes, HIDDEN, CLASSES)
+    if name == "DGCNN":
         peer.take(ours)
-        peers["PyG"] = needs(
-            "torch_geometric", "pip install torch-geometric", partial(_pyg, x, ours)
-        )
-    if name != "DGCNN":
+        peers["PyG"] = needs(*GEOMETRIC, partial(_pyg, x, ours))
+    else:
         plain.take_weights(peer, ours)
     # Batch norm of our DGCNN acts on maxima: equal in evaluation alone. Parameters have other
     # shapes, and their gradients are not compared.
@@ -148,7 +138,7 @@ def network(name: str) -> Problem:
 
 
 def _pyg(x: list[Tensor], ours: nn.Module) -> Library:
-    peer = plain.GeometricDGCNN((64, 64, 128, 256), 20, 1024, HIDDEN, CLASSES)
+    peer = plain.GeometricDGCNN(*SIZES["DGCNN"], HIDDEN, CLASSES)
     peer.take(ours)
     return of_module(peer, x, wanted="ours", same=("forward",))
 

@@ -49,25 +49,22 @@ def bytes_of(own: Library) -> int:
     return sum(x.numel() * x.element_size() for x in (*own.inputs, result))
 
 
-def beside_e3nn(layer: nn.Module, *dims: int, rows: int = ROWS) -> Problem:
-    """A layer on rows, beside what it is in e3nn."""
-    given = drawn(*((rows, dim) for dim in dims or input_dims(layer)))
-    ours = library(layer, given)
-    return Problem(ours, {"e3nn": library(to_e3nn(layer), given, wanted=OURS)}, bytes_of(ours))
-
-
 def input_dims(layer: Any) -> list[int]:
-    dims = [layer.irreps_in1.dim, layer.irreps_in2.dim]
-    return dims + (
-        [layer.weight_numel] if layer.weight_numel and not layer.internal_weights else []
-    )
+    own = [layer.weight_numel] if layer.weight_numel and not layer.internal_weights else []
+    return [layer.irreps_in1.dim, layer.irreps_in2.dim, *own]
 
 
-def alone(layer: nn.Module, *dims: int, rows: int = ROWS) -> Problem:
-    """A layer on rows that no other library has, beside the bandwidth of a copy."""
-    given = drawn(*((rows, dim) for dim in dims or input_dims(layer)))
+def alone(layer: nn.Module, *dims: int, **others: nn.Module) -> Problem:
+    """A layer on rows, beside the bandwidth of a copy and others with the same results."""
+    given = drawn(*((ROWS, dim) for dim in dims or input_dims(layer)))
     ours = library(layer, given)
-    return Problem(ours, bound=bytes_of(ours))
+    peers = {name: library(peer, given, wanted=OURS) for name, peer in others.items()}
+    return Problem(ours, peers, bytes_of(ours))
+
+
+def beside_e3nn(layer: nn.Module, *dims: int) -> Problem:
+    """A layer on rows, beside what it is in e3nn."""
+    return alone(layer, *dims, e3nn=to_e3nn(layer))
 
 
 def overhead(make: Callable[[], Any]) -> Problem:
@@ -76,14 +73,6 @@ def overhead(make: Callable[[], Any]) -> Problem:
     dims = input_dims(layer) if hasattr(layer, "irreps_in1") else [layer.irreps_in.dim]
     doubled = library(lambda x: 2 * x, drawn((8, 32)))
     return Problem(library(layer, drawn(*((8, dim) for dim in dims))), bound=doubled)
-
-
-def beside_paths(make: Callable[[str], nn.Module]) -> Problem:
-    """A product of signals, beside the sum of its sparse couplings."""
-    layer, paths = make("grid"), make("paths")
-    given = drawn(*((ROWS, dim) for dim in (layer.irreps_in1.dim, layer.irreps_in2.dim)))
-    ours = library(layer, given)
-    return Problem(ours, {"sparse paths": library(paths, given, wanted=OURS)}, bytes_of(ours))
 
 
 def product(name: str, layout: str) -> Problem:
@@ -97,8 +86,7 @@ def product(name: str, layout: str) -> Problem:
 
 def connected_product(name: str) -> Problem:
     libraries = products.connected(name)
-    kept = {n: libraries[n] for n in ("ours mul_ir", "e3nn")}
-    return as_it_is(kept, "ours mul_ir")
+    return as_it_is({n: libraries[n] for n in ("ours mul_ir", "e3nn")}, "ours mul_ir")
 
 
 def contraction() -> Problem:
@@ -119,9 +107,6 @@ def so2_conv(lmax: int, channels: int) -> Problem:
     ours, conv = orders.equigeo(*size, graph)
     inputs = orders.operands(*size, graph)
 
-    def fairchem() -> Library:
-        return library(orders.fairchem(conv, *size, graph), inputs, wanted=OURS)
-
     irreps = Irreps([(channels, (l, (-1) ** l)) for l in range(lmax + 1)])
     filters = Irreps([(1, ir) for _, ir in irreps.terms])
     product = tp.ChannelwiseConv(irreps, filters, filters)
@@ -130,7 +115,10 @@ def so2_conv(lmax: int, channels: int) -> Problem:
     given = [*inputs[:2], *drawn((graph.num_edges, product.weight_numel))]
     composed = library(lambda x, v, w: linear(product(x, graph, harmonics(v), w)), given)
     own = library(ours, inputs)
-    peer = needs("fairchem", "make bench-fairchem", fairchem)
+    peer = needs(
+        "fairchem", "make bench-fairchem",
+        lambda: library(orders.fairchem(conv, *size, graph), inputs, wanted=OURS),
+    )  # fmt: skip
     return Problem(own, {"fairchem-core": peer, "channelwise": composed}, bytes_of(own))
 
 
@@ -203,7 +191,10 @@ def in_layers() -> dict[str, tuple[str, Callable[[], Problem]]]:
             ),
         ),
         "CurlTensorProduct": (
-            "L = 4", lambda: beside_paths(lambda method: tp.CurlTensorProduct(*fours, method))
+            "L = 4", lambda: alone(
+                tp.CurlTensorProduct(*fours, "grid"),
+                **{"sparse paths": tp.CurlTensorProduct(*fours, "paths")},
+            ),
         ),
         "MatrixTensorProduct": ("L = 4", lambda: alone(tp.MatrixTensorProduct(*fours))),
         "VectorSignalTensorProduct": ("L = 4", lambda: alone(tp.VectorSignalTensorProduct(*fours))),
@@ -263,20 +254,17 @@ def product_rows() -> Iterator[Row]:
 
 def small_rows() -> Iterator[Row]:
     """Layers on few rows, linear layers and ops."""
-    small, slower = (
-        "8x0e + 8x1o",
-        "Its rows are short, and calls of PyTorch's own layers cost less.",
-    )
-    for name, make in {
-        "tensor_products.ChannelwiseTensorProduct": lambda: tp.ChannelwiseTensorProduct(
-            small, "0e + 1o", small
+    small = "8x0e + 8x1o"
+    makes: dict[str, Callable[[], nn.Module]] = {
+        "tensor_products.ChannelwiseTensorProduct": partial(
+            tp.ChannelwiseTensorProduct, small, "0e + 1o", small
         ),
-        "tensor_products.SphericalHarmonics": lambda: tp.SphericalHarmonics(
-            "0e + 1o + 2e", normalize=True
-        ),
-        "nn.Linear": lambda: enn.Linear(small, small),
-    }.items():
+        "tensor_products.SphericalHarmonics": partial(tp.SphericalHarmonics, [0, 1, 2], True),
+        "nn.Linear": partial(enn.Linear, small, small),
+    }
+    for name, make in makes.items():
         yield Row(name, "8 rows, beside 2 * x", partial(overhead, make), count=8, unit="row")
+    slower = "Its rows are short, and calls of PyTorch's own layers cost less."
     problems = ("16x0e+8x1o", "64x0e+64x1o+64x2e", "tensors of GL+(3)")
     for problem, rows in itertools.product(problems, (64, 4096)):
         make = partial(linear, problem, rows)
