@@ -106,12 +106,10 @@ def compiled_as(op: str, kernel: str, resources: list[Resources]) -> list[Resour
     return found
 
 
-def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str, Any]:
+def tables(libraries: Path, resources: list[Resources]) -> dict[str, Any]:
     """A table for every op with CUDA kernels, and layout."""
     on_cards = {case.op for case in all_cases()}
-    calls = {
-        name: call for name, call in all_calls().items() if select in name and call[0] in on_cards
-    }
+    calls = {name: call for name, call in all_calls().items() if call[0] in on_cards}
     counted = costs(libraries, {name: call[:2] for name, call in calls.items()})
     return {
         name: {"kernels": [described(op, kernel, resources) for kernel in counted[name]]}
@@ -169,7 +167,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--libraries", type=Path, default=Path("build/simulated"))
     parser.add_argument("--log", type=Path, default=Path("build/cuda/build.log"))
-    parser.add_argument("--select", default="", help="tables whose name has this")
     parser.add_argument("--floors", action="store_true", help="least times of the problems")
     parser.add_argument("--calls", type=Path, help=argparse.SUPPRESS)
     options = parsed(parser)
@@ -181,11 +178,11 @@ def main() -> None:
         record = Record(options.output)
         times = json.loads((RESULTS / "gpu_times.json").read_text())["times"]
         measured = (n for n in PROBLEMS if f"{n}, second" in times["microseconds"])
-        record.write({"problems": {n: floors(n, times) for n in measured if options.select in n}})
+        record.write({"problems": {n: floors(n, times) for n in measured}})
         return
     resources = list(read_log(options.log.read_text()))
     record = Record(options.output)
-    found = tables(options.libraries, resources, options.select)
+    found = tables(options.libraries, resources)
     for name, table in found.items():
         show(name, table)
     record.write({"tables": found})

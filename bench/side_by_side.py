@@ -25,10 +25,16 @@ Seconds = dict[str, float]
 
 
 def main() -> None:
-    given = arguments()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("other", type=Path, help="the other checkout")
+    parser.add_argument("--other-python", help="its interpreter, by default OTHER/.venv/bin/python")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--select", default="", help="rows whose name has this")
+    given = parsed(parser, default=Path("bench/results/side_by_side.json"))
     record = Record(given.output)
-    here = (REPOSITORY, sys.executable, given.kernels)
-    there = (given.other.resolve(), given.other_python, given.other_kernels)
+    other = given.other.resolve()
+    here = (REPOSITORY, sys.executable)
+    there = (other, given.other_python or str(other / ".venv/bin/python"))
     rounds: list[list[Seconds]] = []
     for turn in range(given.rounds):
         with ThreadPoolExecutor(2) as pool:
@@ -43,27 +49,13 @@ def main() -> None:
     print(json.dumps({k: v for k, v in found.items() if k != "rows"}, indent=1))
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("other", type=Path, help="the other checkout")
-    parser.add_argument("--other-python", help="its interpreter, by default OTHER/.venv/bin/python")
-    parser.add_argument("--kernels", help="folder of the kernels here, if not the installed ones")
-    parser.add_argument("--other-kernels", help="folder of the kernels there")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--select", default="", help="rows whose name has this")
-    given = parsed(parser, default=Path("bench/results/side_by_side.json"))
-    given.other_python = given.other_python or str(given.other.resolve() / ".venv/bin/python")
-    return given
-
-
-def run(checkout: Path, python: str, kernels: str | None, select: str, core: int) -> Seconds:
+def run(checkout: Path, python: str, select: str, core: int) -> Seconds:
     """Median seconds of the processor of every row and pass."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "times.json")
         command = ["taskset", "-c", str(core), python, "-m", "bench.layers", "--ours"]
         command += ["--seconds", "0.2", "--select", select, "--output", str(output)]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        environment |= {"EQUIGEO_KERNELS": kernels} if kernels else {}
         done = subprocess.run(
             command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
         )
