@@ -5,8 +5,7 @@
 Features are sums of Gaussians lifted in closed form, given to ``GroupConv`` on patches fine enough
 that the sum over pixels is exact to rounding; kernel, weights and determinants are the layer's own.
 The error is the root mean square change of outputs under a transformation over their root mean
-square. Outputs lie near the identity. The image part lifts and convolves pixels instead. Rows
-found in the output file are kept with ``--resume``.
+square. Outputs lie near the identity. The image part lifts and convolves pixels instead.
 """
 
 from __future__ import annotations
@@ -15,8 +14,11 @@ import argparse
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -121,32 +123,18 @@ def sampled_error(
     return math.sqrt(sum(e * e for e in errors) / draws)
 
 
-def slope(counts: list[int], errors: list[float]) -> float:
-    x = torch.tensor(counts, dtype=torch.float64).log()
-    y = torch.tensor(errors, dtype=torch.float64).log()
-    x = x - x.mean()
-    return float((x * y).sum() / x.square().sum())
-
-
 def quadrature_cases() -> Iterator[Case]:
     for extent, points, angles in ((1.2, 7, 8), (1.3, 9, 12), (1.6, 13, 16)):
         samples = multiply_samples(
             grid_stretches(SL(2), extent, points), equidistant_rotations(angles)
         )
         for size in SIZES:
-            yield (
-                {"group": "SL(2)", "samples": len(samples), "extent": extent, "stretch": size},
-                lambda samples=samples, size=size: equivariance_error(
-                    analytic_conv(SL(2), PIXELS), samples, stretch(size, SL(2))
-                ),
-            )
+            case = {"group": "SL(2)", "samples": len(samples), "extent": extent, "stretch": size}
+            conv, a = analytic_conv(SL(2), PIXELS), stretch(size, SL(2))
+            yield case, partial(equivariance_error, conv, samples, a)
     for name in ("tetrahedral", "octahedral", "icosahedral"):
-        yield (
-            {"group": "SO(3)", "samples": name},
-            lambda name=name: equivariance_error(
-                analytic_conv(SO(3)), finite_rotations(name), stretch(0.0, SO(3)), points=10
-            ),
-        )
+        given = analytic_conv(SO(3)), finite_rotations(name), stretch(0.0, SO(3))
+        yield {"group": "SO(3)", "samples": name}, partial(equivariance_error, *given, points=10)
 
 
 def monte_carlo_cases() -> Iterator[Case]:
@@ -158,35 +146,26 @@ def monte_carlo_cases() -> Iterator[Case]:
         (GLPlus(3), (64, 256, 1024), 0.35, (0.1, 0.3)),
     ]
     for group, counts, std, sizes in groups:
-        for size in sizes:
-            for n in counts:
-                draws = 24 if n <= 512 else 12  # rare samples weigh most
-                yield (
-                    {"group": str(group), "stretch": size, "std": std, "samples": n}
-                    | {"draws": draws},
-                    lambda a=(group, n, std, size, draws, 8 if group.n == 2 else 4): sampled_error(
-                        *a
-                    ),
-                )
+        for size, n in product(sizes, counts):
+            draws = 24 if n <= 512 else 12  # rare samples weigh most
+            case = {"group": str(group), "stretch": size, "std": std, "samples": n, "draws": draws}
+            points = 8 if group.n == 2 else 4
+            yield case, partial(sampled_error, group, n, std, size, draws, points)
 
 
 def image_cases() -> Iterator[Case]:
-    for pixels in (40, 80, 160):
-        for size in SIZES:
-            yield (
-                {"pixels": pixels, "stretch": size},
-                lambda pixels=pixels, size=size: image_error(pixels, size),
-            )
+    for pixels, size in product((40, 80, 160), SIZES):
+        yield {"pixels": pixels, "stretch": size}, partial(image_error, pixels, size)
 
 
 def slopes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Slope of every group and stretch, from the rows that are there."""
-    series: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    """Slope of every group and stretch in logarithms, from the rows that are there."""
+    series: dict[tuple[str, float], list[list[float]]] = {}
     for row in rows:
-        series.setdefault((row["group"], row["stretch"]), []).append(row)
+        point = [row["samples"], row["error"]]
+        series.setdefault((row["group"], row["stretch"]), []).append(point)
     return [
-        {"group": group, "stretch": size}
-        | {"slope": slope([r["samples"] for r in found], [r["error"] for r in found])}
+        {"group": group, "stretch": size, "slope": float(np.polyfit(*np.log(found).T, 1)[0])}
         for (group, size), found in series.items()
         if len(found) > 1
     ]

@@ -250,18 +250,9 @@ def dynamics() -> Rows:
     ours, peer = ({"network": name} for name in ("ours", "MeshGraphNet"))
     kinds = [row["meshes"] for row in at("mesh_dynamics", "runs", ours, "errors")[0]]
     for kind in kinds:
-        errors = [
-            at(
-                "mesh_dynamics",
-                "runs",
-                network,
-                "errors",
-                {"meshes": kind},
-                ("one_step", "rollout"),
-            )
-            for network in (ours, peer)
-        ]
-        yield [*errors[0], *errors[1], errors[1][1] / errors[0][1]]
+        path = ("errors", {"meshes": kind}, ("one_step", "rollout"))
+        mine, theirs = (at("mesh_dynamics", "runs", who, *path) for who in (ours, peer))
+        yield [*mine, *theirs, theirs[1] / mine[1]]
 
 
 def digits() -> Rows:

@@ -8,10 +8,9 @@
     python -m bench.layers --library mace                        # make bench-mace
 
 Results are compared with those of peers before anything is timed; a difference is an error, and
-the other rows go on. The file is written after each row. ``--keep`` writes or continues
-``bench/results/layers.json``, or ``layers_<library>.json`` of the environment of a library, which
-has the rows with peers there. ``--check`` fails if a ratio is less than 0.8 of the one recorded in
-each of three measurements.
+the other rows go on. ``--keep`` writes or continues ``bench/results/layers.json``, or
+``layers_<library>.json``. ``--check`` fails if a ratio is less than 0.8 of the one recorded in each
+of three measurements.
 """
 
 from __future__ import annotations

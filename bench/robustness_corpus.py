@@ -170,13 +170,8 @@ def main() -> int:
     record = Record(arguments.output)
     outcomes = load_corpus(arguments.data, network=True)
     summary = summarize(outcomes)
-    result = {
-        **summary,
-        "outcomes": [
-            {**asdict(outcome), "seconds": round(outcome.seconds, 4)} for outcome in outcomes
-        ],
-    }
-    record.write(result, trimesh=trimesh.__version__)
+    rows = [asdict(outcome) | {"seconds": round(outcome.seconds, 4)} for outcome in outcomes]
+    record.write(summary | {"outcomes": rows}, trimesh=trimesh.__version__)
     sys.stdout.write(json.dumps({k: v for k, v in summary.items() if k != "categories"}) + "\n")
     return 1 if summary["problems"] else 0
 

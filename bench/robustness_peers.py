@@ -120,21 +120,15 @@ def totals(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Sums over all files, by column."""
     found: dict[str, Any] = {}
     for name in next(iter(rows.values()), {}):
-        columns = [row[name] for row in rows.values()]
-        if any(column is None for column in columns):
+        columns, before = ([row[key] for row in rows.values()] for key in (name, "welded"))
+        if None in columns:
             found[name] = None
             continue
-        kept = [  # of files on which it does not fail
-            column["area"] / row["welded"]["area"]
-            for row, column in zip(rows.values(), columns, strict=True)
-            if "area" in column
-        ]
+        pairs = list(zip(columns, before, strict=True))
+        kept = [after["area"] / was["area"] for after, was in pairs if "area" in after]
         keys = ("faces", "pairs", "clashing_pairs", "crowded_edges")
         found[name] = {key: sum(column.get(key, 0) for column in columns) for key in keys} | {
-            "files_with_all_faces": sum(
-                column.get("faces") == row["welded"]["faces"]
-                for row, column in zip(rows.values(), columns, strict=True)
-            ),
+            "files_with_all_faces": sum(after.get("faces") == was["faces"] for after, was in pairs),
             "mean_share_of_area": round(float(np.mean(kept)), 6) if kept else None,
             "least_share_of_area": round(min(kept), 6) if kept else None,
             "errors": sum("error" in column for column in columns),

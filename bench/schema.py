@@ -18,6 +18,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict, "array": list, "string": str, "integer": int, "number": (int, float),
     "boolean": bool, "null": type(None),
 }  # fmt: skip
+Rule = Callable[[Any, Any, str], Iterator[str]]
 SAYS_NOTHING = {"$schema", "$defs", "title", "description"}
 
 
@@ -48,14 +49,12 @@ def _type(value: Any, expected: str | list[str], place: str) -> Iterator[str]:
         yield f"{place}: expected {' or '.join(names)}, got {json.dumps(value)[:60]}"
 
 
-def _enum(value: Any, expected: list[Any], place: str) -> Iterator[str]:
-    if value not in expected:
-        yield f"{place}: expected one of {expected}, got {json.dumps(value)[:60]}"
+def _leaf(of: type, holds: Callable[[Any, Any], object], text: str) -> Rule:
+    def rule(value: Any, expected: Any, place: str) -> Iterator[str]:
+        if isinstance(value, of) and not holds(value, expected):
+            yield f"{place}: expected {text.format(expected)}, got {json.dumps(value)[:60]}"
 
-
-def _pattern(value: Any, expected: str, place: str) -> Iterator[str]:
-    if isinstance(value, str) and not re.search(expected, value):
-        yield f"{place}: expected {expected}, got {value[:60]!r}"
+    return rule
 
 
 def _required(value: Any, expected: list[str], place: str) -> Iterator[str]:
@@ -76,12 +75,10 @@ def _items(value: Any, expected: dict[str, Any], place: str) -> Iterator[str]:
             yield from problems(item, expected, f"{place}/{number}")
 
 
-def _min_items(value: Any, expected: int, place: str) -> Iterator[str]:
-    if isinstance(value, list) and len(value) < expected:
-        yield f"{place}: expected at least {expected} entries, got {len(value)}"
-
-
-RULES: dict[str, Callable[[Any, Any, str], Iterator[str]]] = {
-    "$ref": _ref, "anyOf": _any_of, "type": _type, "enum": _enum, "pattern": _pattern,
-    "required": _required, "properties": _properties, "items": _items, "minItems": _min_items,
+RULES: dict[str, Rule] = {
+    "$ref": _ref, "anyOf": _any_of, "type": _type,
+    "enum": _leaf(object, lambda value, expected: value in expected, "one of {}"),
+    "pattern": _leaf(str, lambda value, expected: re.search(expected, value), "{}"),
+    "required": _required, "properties": _properties, "items": _items,
+    "minItems": _leaf(list, lambda value, expected: len(value) >= expected, "at least {} entries"),
 }  # fmt: skip

@@ -72,7 +72,7 @@ def test_the_schema_refuses_what_it_should():
     assert list(problems(record)) == []
     for change, message in [
         ({"command": 3}, "/command: expected string or array or null, got 3"),
-        ({"commit": "main"}, "/circumstances/commit: expected ^[0-9a-f]{40}$, got 'main'"),
+        ({"commit": "main"}, '/circumstances/commit: expected ^[0-9a-f]{40}$, got "main"'),
         ({"tree": "dirty"}, "/circumstances/tree: expected one of"),
         ({"cores": True}, "/circumstances/cores: expected integer or null, got true"),
         ({"load average": [1.0]}, "/circumstances/load average: expected at least 3 entries"),
