@@ -342,12 +342,17 @@ class Shift:
 
 def count_indices(index: Tensor, size: int) -> Tensor:
     """Count each number below ``size`` in a vector of indices, (size,)."""
-    # Not bincount: its length depends on values, which export does not support.
-    return index.new_zeros(size).index_add(0, index, torch.ones_like(index))
+    # The length of bincount depends on values, which export does not support.
+    if not is_eager(index):
+        return index.new_zeros(size).index_add(0, index, torch.ones_like(index))
+    counts = torch.bincount(index, minlength=size)
+    if len(counts) > size:
+        raise IndexError(f"indices must be below {size}, got {len(counts) - 1}")
+    return counts
 
 
 def _offsets(index: Tensor, size: int) -> Tensor:
-    return count_indices(index + 1, size + 1).cumsum(0)
+    return torch.nn.functional.pad(count_indices(index, size).cumsum(0), (1, 0))
 
 
 def check_offsets(

@@ -47,19 +47,20 @@ def pairs_of_faces(
     vertices = int(start.max()) + 1
     if vertices > _MAX_VERTICES:
         raise MeshError(f"at most {_MAX_VERTICES} vertices are supported, got {vertices}")
-    # A directed edge is one number, so that twins are found by a search in sorted numbers.
-    keys, order = torch.sort(start * vertices + end)
-    if bool((keys[1:] == keys[:-1]).any()):
+    # An edge is one number, which twins share.
+    keys, order = torch.sort(torch.minimum(start, end) * vertices + torch.maximum(start, end))
+    same = keys[1:] == keys[:-1]
+    one, other = order[:-1][same], order[1:][same]
+    forward = start < end
+    if bool((same[1:] & same[:-1]).any() or (forward[one] == forward[other]).any()):
+        keys, order = torch.sort(start * vertices + end)
         twice = order[1:][keys[1:] == keys[:-1]][0]
         raise MeshError(
             f"face {int(twice) // 3} repeats a directed edge of another face: the mesh is "
             "non-manifold or inconsistently wound; load it with load_mesh, which repairs it"
         )
-    reverse = end * vertices + start
-    position = torch.searchsorted(keys, reverse).clamp_(max=len(keys) - 1)
-    twin, half_edge = order[position], torch.arange(len(start), device=start.device)
-    lower = half_edge[(keys[position] == reverse) & (half_edge // 3 < twin // 3)]
-    return _sorted_by_faces(torch.stack((lower, twin[lower]), dim=1), len(faces))
+    pairs = torch.stack((torch.minimum(one, other), torch.maximum(one, other)), dim=1)
+    return _sorted_by_faces(pairs, len(faces))
 
 
 def _sorted_by_faces(pairs: Tensor, num_faces: int) -> Tensor:

@@ -49,8 +49,6 @@ def orient(
     alone = torch.bincount(pairs.reshape(-1), minlength=len(start)) == 1
     pairs = pairs[alone[pairs].all(dim=1) & (start[pairs[:, 0]] != start[pairs[:, 1]])]
     part = connected_components(pairs // 3, mesh.num_faces)
-    geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
-    extent = geometry.length.amax() if mesh.num_faces else 0.0
     unpaired = torch.ones_like(alone)
     unpaired[pairs] = False
     open_faces = unpaired.reshape(-1, 3).any(dim=1)
@@ -59,9 +57,10 @@ def orient(
     is_open[part[open_faces]] = True
     undecided = torch.ones_like(is_open)
     turned = torch.zeros_like(is_open)
-    volume = _signed_volume(mesh) * _side(mesh, part, ~is_open)[part]
-    measures = [(volume, geometry.area * extent, ~is_open)]
+    volume, bound = _signed_volume(mesh)
+    measures = [(volume * _side(mesh, part, ~is_open)[part], bound, ~is_open)]
     if bool(is_open.any()):
+        geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
         measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
     # Each measure is an integral over a part that changes sign with its winding, and the bound is
     # the same integral without cancellation. The first measure above rounding decides.
@@ -91,11 +90,24 @@ def _side(mesh: TriangleMesh, part: Tensor, closed: Tensor) -> Tensor:
     return side - 2 * (depth % 2)
 
 
-def _signed_volume(mesh: TriangleMesh) -> Tensor:
-    """Return six times the signed volume below each face, seen from the center of all faces."""
-    corner = mesh.vertices[mesh.faces]  # vertices of no face may lie anywhere
-    corner = corner - corner.mean(dim=(0, 1))
-    return (torch.linalg.cross(corner[:, 0], corner[:, 1]) * corner[:, 2]).sum(-1)
+def _signed_volume(mesh: TriangleMesh) -> tuple[Tensor, Tensor]:
+    """Return six times the signed volume below each face, and its area times the longest edge."""
+    # Some faces at a time: for a million, most of the time would go into new memory.
+    parts = mesh.faces.split(_AT_ONCE // 16)
+    # Seen from the center of all faces: vertices of no face may lie anywhere.
+    sums = torch.stack([mesh.vertices[faces].sum(dim=(0, 1)) for faces in parts])
+    center = sums.sum(dim=0) / max(mesh.faces.numel(), 1)
+    volume, area, longest = [], [], sums.new_zeros(())
+    for faces in parts:
+        corner = mesh.vertices[faces] - center
+        one, two = (corner[:, k] - corner[:, 0] for k in (1, 2))
+        normal = torch.linalg.cross(one, two)
+        volume.append((corner[:, 0] * normal).sum(dim=1))
+        area.append(torch.linalg.vector_norm(normal, dim=1) / 2)
+        for edge in (one, two, two - one):
+            lengths = torch.linalg.vector_norm(edge, dim=1)
+            longest = torch.cat([lengths, longest[None]]).amax()
+    return torch.cat(volume), torch.cat(area) * longest
 
 
 def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -280,10 +280,10 @@ class PrimalDualGraph:
     def _measured(self, dtype: torch.dtype) -> PrimalDualGraph:
         if self.surface is None:
             raise ValueError("a pooled graph has no surface to measure")
-        x_primal, x_dual = compute_features(self.surface, *self.kind)
+        features = compute_features(self.surface, *self.kind, dtype)
         shares = AreaShares.measure(self.surface, self.undirected, self.dual)
         graph = replace(self, shares=shares)
-        return graph.with_features(x_primal.to(dtype), x_dual.to(dtype))
+        return graph.with_features(*features)
 
 
 register_structure(Surface, "equigeo.mesh.Surface", {"num_meshes": int})

@@ -52,7 +52,7 @@ def wrongly_wound_faces(
     # Each face has a node for itself and one for its reverse; an orientable part has two sheets: a
     # closed part keeps the one with outward normals, an open part the one with fewer flips.
     sheet = _sheets((left, right, clash), len(faces))
-    num_parts = np.count_nonzero(np.bincount(sheet.min(axis=0)))
+    num_parts = int(np.count_nonzero(np.bincount(sheet.min(axis=0))))
     twisted = sheet[0] == sheet[1]
     if twisted.any():
         part = connected_components_numpy(left, right, len(faces))
