@@ -135,8 +135,10 @@ def _of_pairs(x: Tensor, surface: Surface, dual: DualKind) -> Tensor:
     edges = surface.edges()
     if dual is not DualKind.SINGLE:
         return x[edges].flatten(0, 1)
-    one, other = (x.index_select(0, side) for side in edges.unbind(1))  # half the memory
-    return one.add_(other).div_(2)
+    mean = x.new_empty(len(edges), x.shape[1])
+    for found, some in zip(mean.split(_FACES), edges.split(_FACES), strict=True):
+        torch.add(x[some[:, 0]], x[some[:, 1]], out=found).div_(2)
+    return mean
 
 
 def _shape_features(
@@ -227,6 +229,19 @@ class _Points(NamedTuple):
     moments: Tensor  # (points, 16) area, area x, area n and area x xᵀ
 
 
+class _Parts(NamedTuple):
+    """Parts of faces, by their centers."""
+
+    position: Tensor  # (parts, 3)
+    area: Tensor  # (parts, 4) area and area n
+
+    def moments(self) -> Tensor:
+        """Return the moments of :class:`_Points`."""
+        position, (share, moment) = self.position, self.area.split((1, 3), dim=1)
+        squares = (position[:, :, None] * position[:, None, :]).flatten(1)
+        return torch.cat((share, share * position, moment, share * squares), dim=1)
+
+
 def _of_one_mesh(corner: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the features of the faces with corners (faces, 3, 3), which are overwritten."""
     if len(corner):  # over the extent, so that no area leaves the range of numbers
@@ -239,32 +254,33 @@ def _of_one_mesh(corner: Tensor, dtype: torch.dtype) -> Tensor:
     if not bool(total > 0):
         return corner.new_zeros(len(corner), BALL_CHANNELS, dtype=dtype)
     share = area / total
-    centre = torch.einsum("f,fkd->d", share, corner) / 3
+    centres = corner.mean(dim=1)
+    centre = share @ centres
     corner -= centre
     corner /= total.sqrt()
-    centres = corner.mean(dim=1)
-    points = _divide(corner, share, moment / total)
-    if len(points.position) <= _LARGEST:
-        return _measure(centres, points).to(dtype)
-    cells = _gather(points)
+    centres = (centres - centre) / total.sqrt()
+    parts = _divide(corner, share, moment / total)
+    if len(parts.position) <= _LARGEST:
+        return _measure(centres, _Points(parts.position, parts.moments())).to(dtype)
+    cells = _gather(parts)
     if len(centres) <= _LARGEST:
         return _measure(centres, cells).to(dtype)
     chosen = centres[_nearest_each(centres, cells.position)]
     return _interpolate(chosen, _measure(chosen, cells), centres, dtype)
 
 
-def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Points:
-    """Divide each face into congruent parts, k² for k pieces per edge; return their centers."""
+def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Parts:
+    """Divide each face into congruent parts, k² for k pieces per edge."""
     # Some faces at a time: for a million, most of the time would go into new memory.
     parts = list(zip(corner.split(_FACES), share.split(_FACES), moment.split(_FACES), strict=True))
     pieces = [_pieces(part[0], part[1]) for part in parts]
     counts = [int(n.square().sum()) for n in pieces]
-    points = _Points(*(corner.new_empty(sum(counts), width) for width in (3, 16)))
-    slots = zip(*(x.split(counts) for x in points), strict=True)
+    found = _Parts(*(corner.new_empty(sum(counts), width) for width in (3, 4)))
+    slots = zip(*(x.split(counts) for x in found), strict=True)
     for slot, part, number in zip(slots, parts, pieces, strict=True):
-        for place, found in zip(slot, _divide_some(*part, number), strict=True):
-            place.copy_(found)
-    return points
+        for place, some in zip(slot, _divide_some(*part, number), strict=True):
+            place.copy_(some)
+    return found
 
 
 def _pieces(corner: Tensor, share: Tensor) -> Tensor:
@@ -276,7 +292,7 @@ def _pieces(corner: Tensor, share: Tensor) -> Tensor:
     return (pieces * (1 - 1e-9)).ceil().clamp_min(1).long()  # rounding decides no tie
 
 
-def _divide_some(corner: Tensor, share: Tensor, moment: Tensor, pieces: Tensor) -> _Points:
+def _divide_some(corner: Tensor, share: Tensor, moment: Tensor, pieces: Tensor) -> _Parts:
     edge = corner.roll(-1, dims=1) - corner
     parts = pieces.square()
     face = torch.repeat_interleave(parts)
@@ -288,27 +304,24 @@ def _divide_some(corner: Tensor, share: Tensor, moment: Tensor, pieces: Tensor) 
     along = (row + (2 - down) / 3) / pieces[face]
     across = (column + (1 + down) / 3) / pieces[face]
     position = corner[face, 0] + along[:, None] * edge[face, 0] + across[:, None] * edge[face, 1]
-    scale = 1 / parts[face].double()[:, None]
-    return _Points(position, _moments(position, share[face, None] * scale, moment[face] * scale))
+    area = torch.cat((share[:, None], moment), dim=1) / parts[:, None]
+    return _Parts(position, area[face])
 
 
-def _moments(position: Tensor, share: Tensor, moment: Tensor) -> Tensor:
-    squares = (position[:, :, None] * position[:, None, :]).flatten(1)
-    return torch.cat((share, share * position, moment, share * squares), dim=1)
-
-
-def _gather(points: _Points) -> _Points:
-    """Sum the moments of the points in each cell of a grid along the principal axes."""
-    position, moments = points
-    kept = moments[:, 0] > 0
+def _gather(parts: _Parts) -> _Points:
+    """Sum the moments of the parts in each cell of a grid along the principal axes."""
+    kept = parts.area[:, 0] > 0
     if not bool(kept.all()):
-        position, moments = position[kept], moments[kept]
-    _, axes = torch.linalg.eigh(moments[:, 7:].sum(dim=0).unflatten(0, (3, 3)))
+        parts = _Parts(*(x[kept] for x in parts))
+    position, area = parts
+    _, axes = torch.linalg.eigh((position * area[:, :1]).mT @ position)
     place, cell = _distinct((position @ axes / _CELL).floor().clamp(-1e15, 1e15).long())
     while len(place) > _LARGEST:  # cells of twice the side
         place, coarse = _distinct(place.div(2, rounding_mode="floor"))
         cell = coarse[cell]
-    sums = moments.new_zeros(len(place), moments.shape[1]).index_add(0, cell, moments)
+    sums = position.new_zeros(len(place), 16)
+    for some in zip(cell.split(_FACES), *(x.split(_FACES) for x in parts), strict=True):
+        sums.index_add_(0, some[0], _Parts(*some[1:]).moments())
     return _Points(sums[:, 1:4] / sums[:, :1], sums)
 
 
@@ -367,7 +380,10 @@ def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
 
 def _nearest_each(candidates: Tensor, places: Tensor) -> Tensor:
     """Return the indices of the candidates nearest to each place, each index once."""
-    _, near = scipy.spatial.cKDTree(candidates.cpu().numpy()).query(places.cpu().numpy())
+    # A tree with a million leaves and few queries.
+    options = {"balanced_tree": False, "compact_nodes": False}
+    tree = scipy.spatial.cKDTree(candidates.cpu().numpy(), **options)
+    _, near = tree.query(places.cpu().numpy())
     return torch.from_numpy(near).to(candidates.device).unique()
 
 
@@ -405,9 +421,13 @@ class AreaShares:
         dual: DualKind,
     ) -> AreaShares:
         """Compute shares; faces of a mesh without area have equal shares."""
-        corner = surface.vertices[surface.faces]
-        edge = corner[:, 1:] - corner[:, :1]
-        area = torch.linalg.vector_norm(torch.linalg.cross(edge[:, 0], edge[:, 1]), dim=1)
+        areas = []
+        for faces in surface.faces.split(_FACES):  # in a processor's cache
+            corner = surface.vertices[faces]
+            edge = corner[:, 1:] - corner[:, :1]
+            normal = torch.linalg.cross(edge[:, 0], edge[:, 1])
+            areas.append(torch.linalg.vector_norm(normal, dim=1))
+        area = torch.cat(areas)
         total = area.new_zeros(surface.num_meshes).index_add(0, surface.face_batch, area)
         count = torch.bincount(surface.face_batch, minlength=surface.num_meshes).to(area)
         known = total > 0

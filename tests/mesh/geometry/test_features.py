@@ -432,9 +432,10 @@ def test_a_face_is_divided_into_congruent_parts_of_its_own():
     corner = torch.tensor([[[0.0, 0, 0], [0.3, 0, 0], [0, 0.28, 0]]], dtype=F64)
     share, normal = torch.ones(1, dtype=F64), torch.tensor([[0.0, 0, 1]], dtype=F64)
     points = module._divide(corner, share, normal)
+    moments = points.moments()
     pieces = math.ceil(math.hypot(0.3, 0.28) / 0.05)
-    assert_close(points.moments[:, 0], torch.full((pieces**2,), 1 / pieces**2, dtype=F64))
-    assert_close(points.moments[:, 1:4].sum(dim=0), corner[0].mean(dim=0), terms=100)
+    assert_close(moments[:, 0], torch.full((pieces**2,), 1 / pieces**2, dtype=F64))
+    assert_close(moments[:, 1:4].sum(dim=0), corner[0].mean(dim=0), terms=100)
     # centers of the upright parts and of those upside down, in steps of a third of a piece
     upright = [(3 * i + 1, 3 * j + 1) for i in range(pieces) for j in range(pieces - i)]
     down = [(3 * i + 2, 3 * j + 2) for i in range(pieces) for j in range(pieces - 1 - i)]
