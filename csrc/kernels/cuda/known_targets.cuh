@@ -43,7 +43,7 @@ struct Sizes {
   static constexpr int kRows = largest(kTable.paths, [](int p) {
     return kTable.path[p].l1 > kTable.path[p].l3 ? kTable.path[p].d1() : kTable.path[p].d3();
   });
-  // Of a row of an operand.
+  // The length of the longest row of an operand.
   static constexpr int kLongest = largest(3, [](int operand) {
     return operand == 0   ? kTable.before_x(kTable.segments)
            : operand == 1 ? kTable.before_weight(kTable.paths)
@@ -135,7 +135,7 @@ __device__ __forceinline__ Number* move_to(Number* row, std::integral_constant<i
 #endif
 }
 
-// Where the numbers of an operand are for a lane. Slopes are zero unless it moves.
+// Where the numbers of an operand are for a lane. Slopes are zero unless `moves` is set.
 template <class T>
 struct Operand {
   const float *value, *slope;
@@ -164,7 +164,7 @@ __device__ __forceinline__ const float* slopes_of(const float* tangents, int64_t
   return tangents == nullptr ? kZeros<kTable> : tangents + row;
 }
 
-// Where the rows of an edge begin; null where there are none.
+// Where the rows of an edge begin; null where an edge has no gradient or message.
 struct alignas(16) EdgePlaces {
   const float *x, *weight;
   float *grad_weight, *message;

@@ -80,23 +80,28 @@ def _split_at_gaps(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the points with close neighbors along all axes, sorted by group, and their groups."""
     active, group = np.arange(len(points)), np.zeros(len(points), np.int64)
-    x, y, z = points.T
-    # Symmetric shapes have many points in a plane across an axis, and few in one across this
-    # direction, along which points within the tolerance on every axis are 0.4101 of it apart at
-    # most: the rest is for rounding.
-    askew = 0.1837 * x + 0.1291 * y + 0.0973 * z
-    # Then every axis twice: other axes may have opened gaps.
-    for turn, place in enumerate((askew, x, y, z, x, y, z)):
-        largest = tolerance if turn else 0.42 * tolerance
-        axis = place[active]
+    if _all_apart(points, tolerance):
+        return active[:0], group[:0]
+    for turn in range(6):  # every axis twice: other axes may have opened gaps
+        axis = points[active, turn % 3]
         order = np.lexsort((axis, group)) if turn else np.argsort(axis, kind="stable")
         active, axis, group = active[order], axis[order], group[order]
         # Not "gap > tolerance": a gap to NaN is NaN, and parts.
-        parted = ~(np.diff(axis) <= largest) | (np.diff(group) != 0)
+        parted = ~(np.diff(axis) <= tolerance) | (np.diff(group) != 0)
         group = np.cumsum(np.append(0, parted))[: len(active)]
         company = np.bincount(group)[group] > 1
         active, group = active[company], group[company]
     return active, group
+
+
+def _all_apart(points: NDArray[np.float64], tolerance: float) -> bool:
+    """Return True only if no two points are within the tolerance along all axes, by one sort."""
+    # Symmetric shapes have many points in a plane across an axis, but few across this direction.
+    # Along it, points within the tolerance differ by 0.4101 of it and by rounding at most.
+    with np.errstate(all="ignore"):  # coordinates may be infinite or NaN
+        place = np.sort(points @ [0.1837, 0.1291, 0.0973])
+        rounding = 1e-15 * np.abs(points).max(where=np.isfinite(points), initial=0.0)
+        return not bool((np.diff(place) <= 0.4102 * tolerance + rounding).any())
 
 
 def _label_chains(position: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:

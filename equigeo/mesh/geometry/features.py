@@ -136,8 +136,9 @@ def _of_pairs(x: Tensor, surface: Surface, dual: DualKind) -> Tensor:
     if dual is not DualKind.SINGLE:
         return x[edges].flatten(0, 1)
     mean = x.new_empty(len(edges), x.shape[1])
-    for found, some in zip(mean.split(_FACES), edges.split(_FACES), strict=True):
-        torch.add(x[some[:, 0]], x[some[:, 1]], out=found).div_(2)
+    for begin in range(0, len(edges), _FACES):  # temporary tensors stay in the cache
+        some = edges[begin : begin + _FACES]
+        mean[begin : begin + _FACES] = (x[some[:, 0]] + x[some[:, 1]]) / 2
     return mean
 
 
@@ -148,7 +149,8 @@ def _shape_features(
     # ratios of both sides, the side with the smaller edge/height ratio first. "invariant" uses
     # symmetric functions, logarithms, and cosine and sine.
     if features == "multiscale":
-        x_primal = ball_features(surface, dtype)
+        # Not in float64: pairs have half the memory. Not in half precision: means are rounded.
+        x_primal = ball_features(surface, torch.promote_types(dtype, torch.float32))
         return x_primal, _of_pairs(x_primal, surface, dual)
     geometry = HalfEdgeGeometry.measure(_scaled(surface)[0], surface.faces)
     angle = geometry.dihedral_angle(surface.pairs)[:, None]
@@ -380,7 +382,7 @@ def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
 
 def _nearest_each(candidates: Tensor, places: Tensor) -> Tensor:
     """Return the indices of the candidates nearest to each place, each index once."""
-    # A tree with a million leaves and few queries.
+    # Building a tree of a million points takes longer than a few queries.
     options = {"balanced_tree": False, "compact_nodes": False}
     tree = scipy.spatial.cKDTree(candidates.cpu().numpy(), **options)
     _, near = tree.query(places.cpu().numpy())
@@ -422,7 +424,7 @@ class AreaShares:
     ) -> AreaShares:
         """Compute shares; faces of a mesh without area have equal shares."""
         areas = []
-        for faces in surface.faces.split(_FACES):  # in a processor's cache
+        for faces in surface.faces.split(_FACES):  # temporary tensors stay in the cache
             corner = surface.vertices[faces]
             edge = corner[:, 1:] - corner[:, :1]
             normal = torch.linalg.cross(edge[:, 0], edge[:, 1])

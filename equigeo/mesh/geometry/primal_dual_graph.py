@@ -117,7 +117,8 @@ class PrimalDualGraph:
             Append these ``mesh.inputs`` to the features of faces, and means over the two faces to
             those of pairs. Of vectors, these are the component along the normal and the norm.
         dtype : torch.dtype, optional
-            Of the features, which are computed in float64; by default torch's default dtype.
+            Of the features; by default torch's default dtype. They are computed in float64, but
+            means over pairs of ``"multiscale"`` features in this dtype.
         """
         check_mesh(mesh)
         dual = DualKind(dual)

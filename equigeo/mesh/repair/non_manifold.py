@@ -45,7 +45,7 @@ def wrongly_wound_faces(
     edges: EdgeTable,
     pairs: NDArray[np.int64] | None = None,  # (pairs, 2) paired half-edges; default: twins
 ) -> tuple[NDArray[np.bool_], int, int]:
-    """Return the faces to flip (faces,), the number of unorientable parts, and that of all."""
+    """Return the faces to flip (faces,), the number of unorientable parts, and of all parts."""
     twins = edges.twins() if pairs is None else pairs
     left, right = (twins // 3).T
     clash = edges.forward[twins[:, 0]] == edges.forward[twins[:, 1]]

@@ -91,12 +91,12 @@ class PotentialRunConfig(RunConfig):
         Weights of mean squares in (e angstrom/atom)^2 and (angstrom^3/atom)^2. If positive, the
         potential has this output, and at least one frame must have the label.
     huber_delta : float
-        Errors above it count linearly instead of as squares, in the units of the weights; 0: none.
+        Huber's loss: errors above it, in eV/atom, eV/angstrom and so on, count linearly.
     energy_key, forces_key, stress_key, units : str
         Names of the labels, and units, in extended XYZ. Default: the usual names, eV and angstrom,
         see :func:`equigeo.datasets.read_extxyz`.
     compile : bool
-        Compile the training step: two minutes, then up to 2x as fast, with other rounding.
+        Compile the training step in one to two minutes, up to 2x faster for small molecules.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden, zbl
         See :class:`equigeo.potentials.PotentialConfig`.
     inputs : tuple of str

@@ -23,6 +23,7 @@ from equigeo.training.data import LabelledBatch
 from equigeo.training.objective import Objective, known_gradients
 
 _MILLI = 1e3  # meV of an eV
+_LEAST_DELTA = 1e-9
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,13 @@ class EnergyForcesStress(Objective):
     measure: ClassVar[str] = "error"
     form: ClassVar[str] = ".1f"
     evaluated: ClassVar[str] = "validation_error"
+
+    def __post_init__(self) -> None:
+        """Validate the range in which float32 has losses."""
+        if 0 < self.huber_delta < _LEAST_DELTA:
+            raise ValueError(
+                f"huber_delta must be 0 or at least {_LEAST_DELTA:g}, got {self.huber_delta:g}"
+            )
 
     @classmethod
     def of(cls, config: PotentialRunConfig) -> EnergyForcesStress:

@@ -243,6 +243,8 @@ def summarize_potential(
     )
     loss = "{:g} energies per atom, {:g} forces, {:g} stresses".format(*config.weights)
     loss += "".join(f", {weight:g} {name} per atom" for name, weight in config.outputs.items())
+    if config.huber_delta:
+        loss += f"; linear above {config.huber_delta:g}"
     facts += [found, ("weights of the loss", loss), *others]
     return {
         "title": "Interatomic potential",

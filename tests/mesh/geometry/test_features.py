@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from equigeo.groups import Affine, O
-from equigeo.mesh import DualKind, PrimalDualGraph, subdivide
+from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh, subdivide
 from equigeo.mesh.geometry import features as module
 from equigeo.mesh.geometry.features import (
     BALL_CHANNELS,
@@ -426,6 +426,15 @@ def test_faces_without_area_change_nothing_and_have_features_themselves():
     assert_close(x[:-1], _measured(shape), terms=64, condition=1e3)
     assert_close(x[-1], x[0], terms=64, condition=1e3)
     assert not bool(_measured(shapes.mesh(torch.ones(3, 3), [(0, 1, 2)])).any())
+
+
+@pytest.mark.parametrize("features", ["invariant", "multiscale"])
+def test_own_inputs_have_gradients(features):
+    mesh = shapes.tetrahedron()
+    given = torch.rand(mesh.num_vertices, dtype=F64).requires_grad_()
+    mesh = TriangleMesh(mesh.vertices, mesh.faces, inputs={"u": given})
+    graph = PrimalDualGraph.from_mesh(mesh, features=features, inputs=("u",))
+    assert torch.autograd.grad(graph.x_dual.sum(), given)[0].all()
 
 
 def test_a_face_is_divided_into_congruent_parts_of_its_own():

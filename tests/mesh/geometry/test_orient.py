@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -190,6 +192,12 @@ def test_points_merge_wherever_they_lie_and_only_true_neighbors() -> None:
     nan = float("nan")
     points = np.array([[0.0, 0, 0], [-0.0, 0, -0.0], [nan, 0, 0], [nan, 0, 0]])
     assert coincident_points(points, 0.0).tolist() == [0, 0, 2, 3]
+    assert coincident_points(np.array([[np.inf, -np.inf, 0], [0, 0, 0]]), 0.0).tolist() == [0, 1]
+    far = 4e6 + base
+    assert coincident_points(np.append(far, np.nextafter(far, 9e6), 0), 1e-9)[1000:].max() < 1000
+    corners = np.array([[0.5, 0.5, -0.5], [-0.5, 0, -0.5], [0, 1, 0.5], [-1, 0, 0]])
+    for signs in itertools.product((-1, 1), repeat=3):  # mirror images
+        assert coincident_points(corners * signs, 0.5).tolist() == [0, 1, 2, 3]
     crowd = np.random.default_rng(0).random((50_000, 3)) * 5e-9
     assert not coincident_points(crowd, 1e-9).any()
     for count in (0, 1, 100_000):  # at one place, without comparing all pairs

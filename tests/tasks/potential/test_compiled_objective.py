@@ -108,6 +108,7 @@ FEW = molecules(3)
 # Frames, weights, settings and batches: molecules have no stress and no cell, which is a program.
 RECORDED = [
     (BOTH, (1.0, 10.0, 100.0), {}, [range(6), [2, 3], [0, 1]], 2),
+    (BOTH, (1.0, 10.0, 100.0, 0.0, 0.0, 0.05), {}, [range(6)], 1),
     (FEW, (1.0, 0.0), {}, [range(3)], 1),
     *((FEW, (1.0, 100.0), {"product": name}, [range(3)], 1) for name in get_args(ProductName)),
 ]

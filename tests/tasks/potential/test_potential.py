@@ -385,6 +385,11 @@ def test_the_loss_is_the_weighted_sum_of_mean_squares_of_labels(name):
     assert measure is None or found[1] == pytest.approx(measure, rel=rel)
 
 
+def test_tiny_huber_deltas_are_refused():
+    with pytest.raises(ValueError, match="huber_delta must be 0 or at least 1e-09, got 1e-12"):
+        EnergyForcesStress(1.0, 1.0, huber_delta=1e-12)
+
+
 @pytest.mark.parametrize("processes", [2, 4])
 def test_processes_add_up_to_the_loss_of_one(processes):
     frames = AtomicFrames((*molecules(3), BARE, *crystals(5)))
