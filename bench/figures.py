@@ -235,18 +235,22 @@ def parts() -> Rows:
         yield at("mesh_segmentation", "mean", ("500", "250"), measure)
 
 
-def scale(case: str, *columns: str) -> list[Any]:
+def of_large_mesh(stage: str, *columns: str) -> list[Any]:
     """Return numbers of the largest mesh."""
-    wanted = {"allocator": "as is", "case": case, "faces": 1_002_528}
-    return at("mesh_scale", "rows", wanted, columns)
+    return at("large_mesh", "runs", {"stage": stage, "faces": 1_002_528}, columns)
 
 
 def large_meshes() -> Rows:
-    cases = ("default block", "classifier", "classifier, checkpointed", "pooling to half")
-    for case in cases:
-        wanted = {"allocator": "as is", "case": case}
-        columns = ("seconds, median", "peak GiB")[: 1 if case == cases[-1] else 2]
-        yield at("mesh_scale", "rows", wanted, "microseconds a face") + scale(case, *columns)
+    for stage in (
+        "load",
+        "graph with features",
+        "forward",
+        "both passes",
+        "both passes, recomputed",
+    ):
+        columns = "seconds, median", "peak GiB", "over trimesh.load"
+        each = at("large_mesh", "runs", {"stage": stage}, "microseconds a face")
+        yield each + of_large_mesh(stage, *columns)
 
 
 def dynamics() -> Rows:
@@ -335,8 +339,8 @@ def intervals() -> Rows:
         (number,) = at(f"modelnet10_{network}", "runs", 0, "clouds")
         found = clouds(network, "rotated")
         yield [*of_accuracy(mean(found), number), *ends(found)]
-    (repetitions,) = scale("classifier", "repetitions")
-    yield ends(sum(part["seconds"] for part in r.values()) for r in repetitions)
+    (seconds,) = of_large_mesh("both passes", "seconds")
+    yield ends(seconds)
 
 
 PRODUCT, CONV = "channelwise_product, mace-large", "channelwise_conv, mace-large"
