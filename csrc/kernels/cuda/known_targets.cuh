@@ -228,8 +228,12 @@ __device__ __forceinline__ void stage_second(
 #pragma unroll 1
   for (int n = thread; n < Most * kTable.second; n += Sizes<kTable>::kThreads) {
     const int b = n / kTable.second, j = n % kTable.second;
-    const int64_t row = batch.edges[b].own * kTable.second;
-    to[b][j] = b < count ? Operand<T>{y + row, slopes_of<kTable>(tangent, row), true}.at(j) : T{};
+    T number{};
+    if (b < count) {
+      const int64_t row = batch.edges[b].own * kTable.second;
+      number = Operand<T>{y + row, slopes_of<kTable>(tangent, row), true}.at(j);
+    }
+    to[b][j] = number;
   }
 }
 
