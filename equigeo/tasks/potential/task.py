@@ -324,7 +324,13 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         Argument(
             "--stress-weight", "weight of (eV/A^3)^2", number, metavar="X", unit="of (eV/A^3)^2"
         ),
-        Argument("--huber-delta", "errors above X count linearly; 0: none", number, metavar="X"),
+        Argument(
+            "--huber-delta",
+            "Huber's loss: errors above X count linearly; 0: squares",
+            number,
+            metavar="X",
+            unit="eV/atom, eV/A, eV/A^3",
+        ),
         *(
             Argument(
                 f"--{name}-weight",
