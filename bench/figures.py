@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from bench.large_mesh import STAGES
 from bench.peers import KINDS, fastest
 from bench.row import best_peers, slower
 from bench.rows import all_rows
@@ -241,13 +242,7 @@ def of_large_mesh(stage: str, *columns: str) -> list[Any]:
 
 
 def large_meshes() -> Rows:
-    for stage in (
-        "load",
-        "graph with features",
-        "forward",
-        "both passes",
-        "both passes, recomputed",
-    ):
+    for stage in STAGES:
         columns = "seconds, median", "peak GiB", "over trimesh.load"
         each = at("large_mesh", "runs", {"stage": stage}, "microseconds a face")
         yield each + of_large_mesh(stage, *columns)

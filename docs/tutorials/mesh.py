@@ -161,5 +161,5 @@ with torch.no_grad():
 #
 # ## Cost
 #
-# Forward and backward take about 20 microseconds per face on one thread, or a million faces in 31 s and 8.1 GiB:
+# Forward and backward take 16 to 31 microseconds per face on one thread, or a million faces in 31 s and 8.1 GiB:
 # see [large meshes](../../benchmarks.md#large-meshes).

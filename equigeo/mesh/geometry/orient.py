@@ -97,17 +97,16 @@ def _signed_volume(mesh: TriangleMesh) -> tuple[Tensor, Tensor]:
     # Seen from the center of all faces: vertices of no face may lie anywhere.
     sums = torch.stack([mesh.vertices[faces].sum(dim=(0, 1)) for faces in parts])
     center = sums.sum(dim=0) / max(mesh.faces.numel(), 1)
-    volume, area, longest = [], [], sums.new_zeros(())
+    volume, area, longest = [], [], [sums.new_zeros(1)]
     for faces in parts:
         corner = mesh.vertices[faces] - center
         one, two = (corner[:, k] - corner[:, 0] for k in (1, 2))
         normal = torch.linalg.cross(one, two)
         volume.append((corner[:, 0] * normal).sum(dim=1))
         area.append(torch.linalg.vector_norm(normal, dim=1) / 2)
-        for edge in (one, two, two - one):
-            lengths = torch.linalg.vector_norm(edge, dim=1)
-            longest = torch.cat([lengths, longest[None]]).amax()
-    return torch.cat(volume), torch.cat(area) * longest
+        edges = torch.stack((one, two, two - one))
+        longest.append(torch.linalg.vector_norm(edges, dim=2).amax(dim=0))
+    return torch.cat(volume), torch.cat(area) * torch.cat(longest).amax()
 
 
 def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -52,7 +52,6 @@ def wrongly_wound_faces(
     # Each face has a node for itself and one for its reverse; an orientable part has two sheets: a
     # closed part keeps the one with outward normals, an open part the one with fewer flips.
     sheet = _sheets((left, right, clash), len(faces))
-    num_parts = int(np.count_nonzero(np.bincount(sheet.min(axis=0))))
     twisted = sheet[0] == sheet[1]
     if twisted.any():
         part = connected_components_numpy(left, right, len(faces))
@@ -71,7 +70,8 @@ def wrongly_wound_faces(
     paired = np.zeros(faces.size, bool)
     paired[twins] = True
     is_open = twisted | ~paired.reshape(-1, 3).all(axis=1)
-    return _turned(points, faces, sheet, is_open), num_nonorientable, num_parts
+    turned, num_parts = _turned(points, faces, sheet, is_open)
+    return turned, num_nonorientable, num_parts
 
 
 def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -125,8 +125,8 @@ def _turned(
     faces: NDArray[np.int64],
     sheet: NDArray[np.int64],
     is_open: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
-    """Choose a sheet for each part."""
+) -> tuple[NDArray[np.bool_], int]:
+    """Choose a sheet for each part; return the faces to flip and the number of parts."""
     # The two sheets of a part hold the same faces, so the smaller label names the part.
     part = np.minimum(sheet[0], sheet[1])
     size = int(sheet.max(initial=-1)) + 1
@@ -146,4 +146,4 @@ def _turned(
         wound = np.where(turn[:, None], faces[:, [0, 2, 1]], faces)
         inward ^= nesting_depth(points, wound, part, has_inside) % 2 == 1
     reverse[has_inside] = inward[has_inside]
-    return turn ^ reverse[part]
+    return turn ^ reverse[part], int(np.count_nonzero(total))

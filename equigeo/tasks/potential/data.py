@@ -96,7 +96,7 @@ class PotentialRunConfig(RunConfig):
         Names of the labels, and units, in extended XYZ. Default: the usual names, eV and angstrom,
         see :func:`equigeo.datasets.read_extxyz`.
     compile : bool
-        Compile the training step in one to two minutes, up to 2x faster for small molecules.
+        Compile the training step: up to two minutes. Small molecules then train nearly 2x faster.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden, zbl
         See :class:`equigeo.potentials.PotentialConfig`.
     inputs : tuple of str
